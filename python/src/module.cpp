@@ -1,0 +1,11 @@
+#include "bindings.h"
+#include "tidemark/version.h"
+
+NB_MODULE(_core, m) {
+  m.doc() = "The C++ library of Tidemark. Import the package `tidemark` instead of this module.";
+  m.attr("__version__") = TIDEMARK_VERSION;
+  tidemark::python::bind_base(m);
+  tidemark::python::bind_step_rows(m);
+  tidemark::python::bind_step(m);
+  tidemark::python::bind_step_builder(m);
+}

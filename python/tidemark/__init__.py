@@ -1,0 +1,85 @@
+"""Tidemark plans activation checkpointing: the cheapest recomputation whose peak memory stays under a budget.
+
+Everything it says is a function of one recorded training step, the `Step`:
+
+    step = tidemark.Step.load("two_layer_mlp.step.jsonl")
+    print(step.summary()["saved_bytes"])
+    for kind, id in step.events:
+        ...
+
+PyTorch is imported only by the functions that use it, never by `import tidemark`.
+"""
+
+from ._core import (
+    ALIAS_KINDS,
+    BINDING_KINDS,
+    DTYPES,
+    EVENT_KINDS,
+    OP_FLAGS,
+    PASS_KINDS,
+    REGION_KINDS,
+    ROLES,
+    Binding,
+    Budget,
+    Call,
+    Error,
+    Layout,
+    Module,
+    Node,
+    Note,
+    Op,
+    Pass,
+    Region,
+    Save,
+    Source,
+    Step,
+    StepBuilder,
+    Storage,
+    Table,
+    Tensor,
+    __version__,
+    format_bytes,
+    format_bytes_exact,
+    parse_budget,
+    parse_bytes,
+)
+
+__all__ = [
+    "ALIAS_KINDS",
+    "BINDING_KINDS",
+    "Binding",
+    "Budget",
+    "Call",
+    "DTYPES",
+    "EVENT_KINDS",
+    "Error",
+    "Layout",
+    "Module",
+    "Node",
+    "Note",
+    "OP_FLAGS",
+    "Op",
+    "PASS_KINDS",
+    "Pass",
+    "REGION_KINDS",
+    "ROLES",
+    "Region",
+    "Save",
+    "Source",
+    "Step",
+    "StepBuilder",
+    "Storage",
+    "Table",
+    "Tensor",
+    "__version__",
+    "format_bytes",
+    "format_bytes_exact",
+    "parse_budget",
+    "parse_bytes",
+]
+
+# Tracebacks and help() name a class by where users find it.
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__
+del _name

@@ -1,0 +1,31 @@
+# bash completion for tidemark, written by: tidemark completion bash
+_tidemark() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local command="" words="" flags="" files="" word
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case $word in
+      inspect|validate|completion) command=$word; break ;;
+    esac
+  done
+  case $command in
+    "") words="inspect validate completion" flags="-h --help --json --version" files= ;;
+    inspect)
+      case $previous in
+        --largest) words="" flags="" files= ;;
+        --ops) words="" flags="" files= ;;
+        *) words="" flags="-h --help --json --dump --largest --ops" files=1 ;;
+      esac
+      ;;
+    validate) words="" flags="-h --help --json" files=1 ;;
+    completion) words="bash zsh fish" flags="-h --help --json" files= ;;
+  esac
+  if [[ $current == -* ]]; then
+    words=$flags files=
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  if [[ -n $files ]]; then
+    compopt -o filenames 2>/dev/null || true
+    mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current")
+  fi
+}
+complete -F _tidemark tidemark

@@ -1,0 +1,31 @@
+#compdef tidemark
+# zsh completion for tidemark, written by: tidemark completion zsh
+_tidemark() {
+  local curcontext=$curcontext state line
+  local -a commands
+  typeset -A opt_args
+  _arguments -C '-h[show this help]' '--help[show this help]' '--json[write the result as JSON]' '--version[show the version]' '1:command:->command' '*::argument:->argument'
+  case $state in
+    command)
+      commands=(
+        'inspect:Summarise a recorded training step'
+        'validate:Check that files are consistent steps'
+        'completion:Write the completion script of a shell'
+      )
+      _describe -t commands command commands
+      ;;
+    argument)
+      case $words[1] in
+        inspect) _arguments -S '-h[show this help]' '--help[show this help]' '--json[write the result as JSON]' '--dump[show the whole step as text, event by event]' '--largest[list the N largest storages (default 5)]:N:' '--ops[list the N most frequent kinds of ops (default 8)]:N:' '1:STEP:_files' ;;
+        validate) _arguments -S '-h[show this help]' '--help[show this help]' '--json[write the result as JSON]' '*:STEP:_files' ;;
+        completion) _arguments -S '-h[show this help]' '--help[show this help]' '--json[write the result as JSON]' '1:SHELL:(bash zsh fish)' ;;
+      esac
+      ;;
+  esac
+}
+# Loaded from $fpath this file is the function's body; sourced, it announces the function.
+if [[ $funcstack[1] == _tidemark ]]; then
+  _tidemark "$@"
+else
+  compdef _tidemark tidemark
+fi

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tidemark {
+
+// Where a reader's bytes come from: a file, memory, or a zstd stream over either. read() fills a part of `buffer`
+// and returns how much; zero means the end.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  virtual std::size_t read(std::span<char> buffer) = 0;
+};
+
+struct DecompressLimits {
+  std::int64_t max_bytes = 0;      // of decompressed data
+  std::int64_t max_expansion = 0;  // decompressed bytes per compressed byte, after the first MiB
+};
+
+// Throws: Error (io) when the file cannot be opened or is a folder.
+std::unique_ptr<ByteSource> open_file_source(const std::string& path);
+
+// `data` must outlive the source.
+std::unique_ptr<ByteSource> make_memory_source(std::string_view data);
+
+// Passes plain data through and decompresses zstd data (recognised by its first four bytes) as it streams, so that
+// a small file that claims to be huge never costs more than it may. `name` is the place of errors.
+std::unique_ptr<ByteSource> decompress_if_needed(std::unique_ptr<ByteSource> source, std::string name,
+                                                 const DecompressLimits& limits);
+
+// One zstd frame that holds `data` and declares its size; the same bytes for the same zstd version.
+std::string compress_zstd(std::string_view data);
+
+}  // namespace tidemark

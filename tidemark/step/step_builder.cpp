@@ -1,0 +1,217 @@
+#include "tidemark/step/step_builder.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "tidemark/base/error.h"
+#include "tidemark/step/limits.h"
+
+namespace tidemark::step {
+
+namespace {
+
+void require_room(std::size_t size, Table table) {
+  const std::int64_t cap = max_rows(table);
+  if (static_cast<std::int64_t>(size) < cap) return;
+  throw Error({.kind = ErrorKind::kLimit,
+               .place = std::string(name_of(table)),
+               .problem = "the step has too many rows",
+               .expected = fmt::format("at most {}", cap),
+               .got = {},
+               .remedy = "record a smaller step"});
+}
+
+template <class IdType, class Row>
+IdType append(std::vector<Row>& rows, const Row& row, Table table) {
+  require_room(rows.size(), table);
+  rows.push_back(row);
+  return IdType(static_cast<std::uint32_t>(rows.size() - 1));
+}
+
+template <class T>
+Range append_list(std::vector<T>& pool, std::span<const T> items) {
+  const Range range{static_cast<std::uint32_t>(pool.size()), static_cast<std::uint32_t>(items.size())};
+  if (pool.size() + items.size() > static_cast<std::size_t>(kMaxEvents)) {
+    throw Error({.kind = ErrorKind::kLimit,
+                 .place = "lists of tensors",
+                 .problem = "the step has too many inputs, outputs and sizes",
+                 .expected = fmt::format("at most {}", kMaxEvents),
+                 .got = {},
+                 .remedy = "record a smaller step"});
+  }
+  pool.insert(pool.end(), items.begin(), items.end());
+  return range;
+}
+
+// A text that is equal for equal values only; it never leaves the builder.
+void append_key(const ArgValue& value, std::string& key) {
+  key += static_cast<char>('0' + value.value.index());
+  if (const auto* b = std::get_if<bool>(&value.value)) key += *b ? 't' : 'f';
+  if (const auto* i = std::get_if<std::int64_t>(&value.value)) key += fmt::format("{};", *i);
+  if (const auto* d = std::get_if<double>(&value.value)) key += fmt::format("{};", std::bit_cast<std::uint64_t>(*d));
+  if (const auto* s = std::get_if<StringId>(&value.value)) key += fmt::format("{};", s->value());
+  if (const auto* r = std::get_if<InputRange>(&value.value)) key += fmt::format("{},{};", r->begin, r->end);
+  if (const auto* list = std::get_if<ArgValue::List>(&value.value)) {
+    for (const ArgValue& item : *list) append_key(item, key);
+    key += ']';
+  }
+}
+
+std::vector<std::int64_t> join_dims(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
+  if (sizes.size() != strides.size() || sizes.size() > static_cast<std::size_t>(kMaxRank)) {
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "layout",
+                 .problem = "the sizes and strides of a layout do not fit together",
+                 .expected = fmt::format("as many strides as sizes, at most {}", kMaxRank),
+                 .got = fmt::format("{} sizes and {} strides", sizes.size(), strides.size()),
+                 .remedy = {}});
+  }
+  std::vector<std::int64_t> dims(sizes.begin(), sizes.end());
+  dims.insert(dims.end(), strides.begin(), strides.end());
+  return dims;
+}
+
+}  // namespace
+
+StringId StepBuilder::add_string(std::string_view text) {
+  require_room(tables_.strings.size(), Table::kStrings);
+  tables_.strings.emplace_back(text);
+  return StringId(static_cast<std::uint32_t>(tables_.strings.size() - 1));
+}
+
+StringId StepBuilder::intern(std::string_view text) {
+  const auto [entry, is_new] = string_ids_.try_emplace(std::string(text));
+  if (is_new) entry->second = add_string(text);
+  return entry->second;
+}
+
+LayoutId StepBuilder::add_layout(DType dtype, std::span<const std::int64_t> sizes,
+                                 std::span<const std::int64_t> strides) {
+  const std::vector<std::int64_t> dims = join_dims(sizes, strides);
+  const Layout row{dtype, append_list(tables_.dims_pool, std::span<const std::int64_t>(dims))};
+  return append<LayoutId>(tables_.layouts, row, Table::kLayouts);
+}
+
+LayoutId StepBuilder::intern_layout(DType dtype, std::span<const std::int64_t> sizes,
+                                    std::span<const std::int64_t> strides) {
+  const auto [entry, is_new] = layout_ids_.try_emplace(LayoutKey{dtype, join_dims(sizes, strides)});
+  if (is_new) entry->second = add_layout(dtype, sizes, strides);
+  return entry->second;
+}
+
+ArgsId StepBuilder::add_args(ArgList args) {
+  require_room(tables_.args.size(), Table::kArgs);
+  tables_.args.push_back(std::move(args));
+  return ArgsId(static_cast<std::uint32_t>(tables_.args.size() - 1));
+}
+
+ArgsId StepBuilder::intern_args(ArgList args) {
+  if (args.empty()) return {};
+  std::string key;
+  for (const Arg& arg : args) {
+    key += fmt::format("{}=", arg.name.value());
+    append_key(arg.value, key);
+  }
+  const auto [entry, is_new] = args_ids_.try_emplace(std::move(key));
+  if (is_new) entry->second = add_args(std::move(args));
+  return entry->second;
+}
+
+void StepBuilder::add_meta(std::string key, std::string value) {
+  require_room(tables_.meta.size(), Table::kMeta);
+  tables_.meta.emplace_back(std::move(key), std::move(value));
+}
+
+ModuleId StepBuilder::add_module(const Module& row) { return append<ModuleId>(tables_.modules, row, Table::kModules); }
+PassId StepBuilder::add_pass(const Pass& row) { return append<PassId>(tables_.passes, row, Table::kPasses); }
+CallId StepBuilder::add_call(const CallSpec& spec) {
+  const Call row{spec.module, spec.parent, spec.index, spec.pass, append_list(tables_.call_input_pool, spec.inputs),
+                 {}};
+  call_outputs_.emplace_back();
+  return append<CallId>(tables_.calls, row, Table::kCalls);
+}
+SourceId StepBuilder::add_source(const Source& row) { return append<SourceId>(tables_.sources, row, Table::kSources); }
+StorageId StepBuilder::add_storage(const Storage& row) {
+  return append<StorageId>(tables_.storages, row, Table::kStorages);
+}
+TensorId StepBuilder::add_tensor(const Tensor& row) { return append<TensorId>(tables_.tensors, row, Table::kTensors); }
+void StepBuilder::add_binding(const Binding& row) {
+  append<Id<struct BindingTag>>(tables_.bindings, row, Table::kBindings);
+}
+NodeId StepBuilder::add_node(const Node& row) { return append<NodeId>(tables_.nodes, row, Table::kNodes); }
+SaveId StepBuilder::add_save(const Save& row) { return append<SaveId>(tables_.saves, row, Table::kSaves); }
+void StepBuilder::add_note(const Note& row) { append<Id<struct NoteTag>>(tables_.notes, row, Table::kNotes); }
+void StepBuilder::add_extra(ExtraSection section) { tables_.extras.push_back(std::move(section)); }
+
+RegionId StepBuilder::add_region(const RegionSpec& spec) {
+  const Region row{spec.kind, spec.parent, spec.call, spec.args, append_list(tables_.held_pool, spec.held)};
+  return append<RegionId>(tables_.regions, row, Table::kRegions);
+}
+
+OpId StepBuilder::add_op(const OpSpec& spec) {
+  return add_op(spec, intern(spec.name), spec.group.empty() ? StringId() : intern(spec.group));
+}
+
+OpId StepBuilder::add_op(const OpSpec& spec, StringId name, StringId group) {
+  const Op row{.name = name,
+               .pass = spec.pass,
+               .call = spec.call,
+               .node = spec.node,
+               .region = spec.region,
+               .args = spec.args,
+               .inputs = append_list(tables_.input_pool, spec.inputs),
+               .outputs = append_list(tables_.output_pool, spec.outputs),
+               .source = spec.source,
+               .group = group,
+               .flags = spec.flags,
+               .stream = spec.stream,
+               .flops = spec.flops,
+               .read_bytes = spec.read_bytes,
+               .written_bytes = spec.written_bytes};
+  return append<OpId>(tables_.ops, row, Table::kOps);
+}
+
+void StepBuilder::set_call_outputs(CallId call, std::span<const TensorId> outputs) {
+  call_outputs_.at(call.index()).assign(outputs.begin(), outputs.end());
+}
+
+void StepBuilder::set_storage_role(StorageId storage, Role role, StorageId of) {
+  Storage& row = tables_.storages.at(storage.index());
+  row.role = role;
+  row.of = of;
+}
+
+void StepBuilder::set_op_node(OpId op, NodeId node) { tables_.ops.at(op.index()).node = node; }
+
+void StepBuilder::resize(StorageId storage, std::int64_t bytes) {
+  const auto id = append<ResizeId>(tables_.resizes, Resize{storage, bytes}, Table::kEvents);
+  push(EventKind::kResize, id.value());
+}
+
+void StepBuilder::push(EventKind kind, std::uint32_t id) {
+  require_room(tables_.events.size(), Table::kEvents);
+  tables_.events.push_back({kind, id});
+}
+
+void StepBuilder::reserve_ops(std::size_t count) {
+  tables_.ops.reserve(count);
+  tables_.input_pool.reserve(2 * count);
+  tables_.output_pool.reserve(count);
+}
+void StepBuilder::reserve_tensors(std::size_t count) { tables_.tensors.reserve(count); }
+void StepBuilder::reserve_storages(std::size_t count) { tables_.storages.reserve(count); }
+void StepBuilder::reserve_saves(std::size_t count) { tables_.saves.reserve(count); }
+void StepBuilder::reserve_nodes(std::size_t count) { tables_.nodes.reserve(count); }
+void StepBuilder::reserve_events(std::size_t count) { tables_.events.reserve(count); }
+
+Step StepBuilder::finish() && { return std::move(*this).finish(&record_place); }
+
+Step StepBuilder::finish(const PlaceOf& place_of) && {
+  for (std::size_t i = 0; i < call_outputs_.size(); ++i)
+    tables_.calls[i].outputs = append_list(tables_.call_output_pool, std::span<const TensorId>(call_outputs_[i]));
+  if (const auto violation = find_violation(tables_)) throw to_error(*violation, place_of);
+  return Step(std::move(tables_));
+}
+
+}  // namespace tidemark::step
