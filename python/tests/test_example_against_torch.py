@@ -6,6 +6,7 @@ its own, give the bytes.
 """
 
 import contextlib
+import functools
 import json
 import subprocess
 import sys
@@ -92,6 +93,12 @@ class Recorder:
     def value(self, tensor):
         return self.name(tensor), tuple(tensor.shape), tensor.stride(), str(tensor.dtype).removeprefix("torch.")
 
+    def values(self, arguments):
+        import torch
+        from torch.utils._pytree import tree_leaves
+
+        return [self.value(t) for t in tree_leaves(arguments) if isinstance(t, torch.Tensor)]
+
     def copy(self, tensor, on_death):
         """The same tensor on a copy of its storage, which goes by the same name; on_death is told of its end."""
         import torch
@@ -143,19 +150,22 @@ class Recorder:
         return outputs
 
     def on_op(self, function, args, kwargs):
-        import torch
-        from torch.utils._pytree import tree_leaves
-
         name = str(function)
         if name.startswith(LEFT_OUT):
             return function(*args, **kwargs)
-        inputs = [self.value(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        inputs = self.values((args, kwargs))
         self.args.append(plain_args(function, args, kwargs))
         place = len(self.log)
         result = function(*args, **kwargs)
         assert len(self.log) == place, "something died inside an op"
         self.note("op", name, inputs, self.outputs(function, inputs, result))
         return result
+
+    def on_enter(self, name, module, args, kwargs) -> None:
+        self.note("enter", name, self.values((args, kwargs)))
+
+    def on_exit(self, name, module, args, result) -> None:
+        self.note("exit", name, self.values(result))
 
     def watch_nodes(self, loss) -> None:
         todo = [loss.grad_fn]
@@ -179,8 +189,8 @@ class Recorder:
 
         hooks = []
         for name, module in model.named_modules():
-            hooks.append(module.register_forward_pre_hook(lambda *_, name=name: self.note("enter", name)))
-            hooks.append(module.register_forward_hook(lambda *_, name=name: self.note("exit", name)))
+            hooks.append(module.register_forward_pre_hook(functools.partial(self.on_enter, name), with_kwargs=True))
+            hooks.append(module.register_forward_hook(functools.partial(self.on_exit, name)))
         with Mode(), torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack):
             yield
         for hook in hooks:
@@ -231,7 +241,9 @@ class Reading:
         elif kind in ("pack", "unpack", "drop", "release"):
             yield kind, self.value(step.saves[id].tensor)
         elif kind in ("enter", "exit"):
-            yield kind, step.modules[step.calls[id].module].fqn
+            call = step.calls[id]
+            tensors = call.inputs if kind == "enter" else call.outputs
+            yield kind, step.modules[call.module].fqn, [self.value(tensor) for tensor in tensors]
         elif kind == "node":
             yield kind, step.nodes[id].name
 

@@ -85,7 +85,7 @@ def build_with_everything() -> StepBuilder:
     forward = b.add_pass("forward", micro_batch=1, graph_task=2, rank=3)
     backward = b.add_pass("backward")
     outer_call = b.add_call(root, parent=None, index=0, pass_=forward)
-    call = b.add_call(inner, parent=outer_call, index=0, pass_=forward)
+    call = b.add_call(inner, parent=outer_call, index=0, pass_=forward, inputs=[0])
     source = b.add_source("train.py", 12, "main")
     weight = b.add_storage(64, "cpu", "parameter")
     scratch = b.add_storage(32, "cpu")
@@ -121,6 +121,7 @@ def build_with_everything() -> StepBuilder:
     second = b.add_op("aten.zero_.default", pass_=forward, call=call, inputs=[x], outputs=[(x_changed, "mutates", 0)])
     third = b.add_op("aten.t.default", pass_=forward, call=call, inputs=[x_changed], outputs=[(x_view, "view", 0)])
     fourth = b.add_op("aten.mm.default", pass_=backward, node=node, inputs=[x_changed], outputs=[(g, "fresh", None)])
+    b.set_call_outputs(call, [x_view, x_changed])
     save = b.add_save(node, 0, x_changed, hooked=False)
     b.add_note("imitated", "as a fused kernel would", first)
     b.add_note("missing", "nothing else")
@@ -186,6 +187,7 @@ def test_what_was_told_is_what_is_read():
     assert (step.saves[0].hooked, list(step.resizes)) == (False, [(0, 128)])
     assert step.extras == {"workspace": ['{"op":1}', "[2,3]"]}
     assert step.modules[1].fqn == "inner"
+    assert [(c.module, c.parent, c.inputs, c.outputs) for c in step.calls] == [(0, None, (), ()), (1, 0, (0,), (3, 2))]
 
 
 def test_push_takes_the_words_of_all_events():

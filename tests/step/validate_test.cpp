@@ -87,7 +87,7 @@ TEST(Validate, SizesMayNotOverflow) {
   const std::int64_t twos[] = {2, 2};
   const std::int64_t far[] = {std::numeric_limits<std::int64_t>::max(), 1};
   EXPECT_EQ(error_of([&](SmallStep& s) { s.b.add_layout(DType::kFloat32, twos, far); }),
-            "[layouts[1].strides[0]] the extent does not fit 64 bits");
+            "[layouts[1].strides[0]] the distance from the first to the last element does not fit 64 bits");
   EXPECT_EQ(error_of([](SmallStep& s) {
               for (int i = 0; i < 2; ++i) s.b.add_storage({std::int64_t{1} << 62, s.b.intern("cpu"), Role::kPlain, {}});
             }),
