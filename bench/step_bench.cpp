@@ -4,6 +4,7 @@
 //
 //   step_bench                 ratios, then google-benchmark's table
 //   step_bench --ratios-only
+//   step_bench --check             the ratios; exit code 1 when one is above what the project promises
 //   step_bench --read-once OPS     only reads, for a profiler
 
 #include <benchmark/benchmark.h>
@@ -32,6 +33,8 @@ using namespace tidemark;
 
 constexpr std::size_t kDefaultOps = 200000;
 constexpr int kRounds = 11;
+constexpr double kPromisedTimeRatio = 1.5;
+constexpr double kPromisedMemoryRatio = 4;
 
 // The same work as a reader's first half: find the lines, check that each is JSON.
 bool accept_lines(const std::string& text) {
@@ -57,7 +60,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void print_time_ratio(const std::string& text) {
+double print_time_ratio(const std::string& text) {
   std::vector<double> ratios, ours, theirs;
   for (int i = 0; i < kRounds; ++i) {
     theirs.push_back(seconds([&] { benchmark::DoNotOptimize(accept_lines(text)); }));
@@ -68,6 +71,7 @@ void print_time_ratio(const std::string& text) {
   fmt::print(
       "read and validate / nlohmann accept: median {:.2f} (from {:.2f} to {:.2f}, {} turns; {:.0f} ms and {:.0f} ms)\n",
       median(ratios), *low, *high, kRounds, 1e3 * median(ours), 1e3 * median(theirs));
+  return median(ratios);
 }
 
 // Reads `path` in a process of its own, which has touched nothing else, and returns the growth of its peak memory.
@@ -106,10 +110,10 @@ int read_and_report(const char* path, int descriptor) {
   return ::write(descriptor, &growth, sizeof growth) == static_cast<ssize_t>(sizeof growth) ? 0 : 1;
 }
 
-void print_memory_ratio(const std::string& text) {
+double print_memory_ratio(const std::string& text) {
   char path[] = "/tmp/step_bench_XXXXXX";
   const int descriptor = ::mkstemp(path);
-  if (descriptor < 0) return;
+  if (descriptor < 0) return -1;
   ::close(descriptor);
   std::ofstream(path, std::ios::binary) << text;
   const std::int64_t bytes = peak_bytes_of_reading(path);
@@ -117,6 +121,7 @@ void print_memory_ratio(const std::string& text) {
   fmt::print("peak memory of reading / file: {:.2f} ({} for a file of {})\n",
              static_cast<double>(bytes) / static_cast<double>(text.size()), format_bytes(bytes),
              format_bytes(static_cast<std::int64_t>(text.size())));
+  return static_cast<double>(bytes) / static_cast<double>(text.size());
 }
 
 void register_benchmarks(const std::string& text, const step::Step& step) {
@@ -148,9 +153,15 @@ int main(int argc, char** argv) {
   const std::string text = step::step_text(step);
   fmt::print("a step of {} ops, {} events, {}\n", step.tables().ops.size(), step.tables().events.size(),
              format_bytes(static_cast<std::int64_t>(text.size())));
-  print_memory_ratio(text);
-  print_time_ratio(text);
+  const double memory_ratio = print_memory_ratio(text);
+  const double time_ratio = print_time_ratio(text);
   if (argc == 2 && std::strcmp(argv[1], "--ratios-only") == 0) return 0;
+  if (argc == 2 && std::strcmp(argv[1], "--check") == 0) {
+    const bool holds = time_ratio <= kPromisedTimeRatio && memory_ratio >= 0 && memory_ratio <= kPromisedMemoryRatio;
+    fmt::print("{}: at most {} and {} are promised\n", holds ? "holds" : "FAILS", kPromisedTimeRatio,
+               kPromisedMemoryRatio);
+    return holds ? 0 : 1;
+  }
   register_benchmarks(text, step);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

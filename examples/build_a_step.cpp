@@ -189,19 +189,19 @@ TensorId backward(Recorder& r, Linear& linear, TensorId grad, TensorId x, bool x
   const TensorId grad_t = r.transpose(grad, {linear.out, kBatch}, {1, linear.out});
   const TensorId product = r.make("aten.mm.default", {grad_t, x}, {linear.out, linear.in}, flops);
   const TensorId product_t = r.transpose(product, {linear.in, linear.out}, {1, linear.in});
-  for (const SaveId save : linear.saves) r.b.drop(save);
+  for (std::size_t i = linear.saves.size(); i-- > 0;) r.b.drop(linear.saves[i]);
   r.b.done(linear.node);
 
   r.node = {};  // the engine itself fits the bias's gradient to its shape
   const TensorId sum = r.make("aten.sum.dim_IntList", {grad}, {1, linear.out}, 0,
                               {r.arg("dim", {ArgValue::List{{std::int64_t{0}}}}), r.arg("keepdim", {true})});
-  for (const SaveId save : linear.saves) r.b.release(save);
   linear.bias_gradient =
       r.view("aten.view.default", sum, {linear.out}, {1}, {r.arg("size", {ArgValue::List{{linear.out}}})});
+  r.b.free(r.storage_of(grad));
+  for (const SaveId save : linear.saves) r.b.release(save);
   linear.weight_gradient = r.transpose(product_t, {linear.out, linear.in}, {linear.in, 1});
   r.b.set_storage_role(r.storage_of(sum), Role::kGradient, r.storage_of(linear.bias));
   r.b.set_storage_role(r.storage_of(product), Role::kGradient, r.storage_of(linear.weight));
-  r.b.free(r.storage_of(grad));
   return grad_x;
 }
 
@@ -247,9 +247,11 @@ Step record() {
 
   r.start_pass(PassKind::kLoss);
   const NodeId loss_node = r.make_node("MseLossBackward0", 3);
-  const SaveId loss_saves[] = {r.save(loss_node, 0, out), r.save(loss_node, 1, y)};
+  const std::vector<SaveId> loss_saves = {r.save(loss_node, 0, out), r.save(loss_node, 1, y)};
   r.node = loss_node;
-  const TensorId loss = r.make("aten.mse_loss.default", {out, y}, {});
+  // The kernel squares element by element into what becomes the loss and then shrinks it: the storage stays as large.
+  const TensorId loss = r.tensor(r.storage({kBatch, 4}, Role::kPlain), {}, {}, false);
+  r.run("aten.mse_loss.default", {out, y}, {{loss, AliasKind::kFresh, 0}});
   r.b.free(r.storage_of(out));
 
   r.start_pass(PassKind::kBackward);
@@ -259,10 +261,9 @@ Step record() {
   for (const SaveId save : loss_saves) r.b.unpack(save);
   const TensorId grad_out =
       r.make("aten.mse_loss_backward.default", {one, out, y}, {kBatch, 4}, 0, {r.arg("reduction", {std::int64_t{1}})});
-  for (const SaveId save : loss_saves) r.b.drop(save);
+  for (std::size_t i = loss_saves.size(); i-- > 0;) r.b.drop(loss_saves[i]);
   r.b.done(loss_node);
   for (const SaveId save : loss_saves) r.b.release(save);
-  r.b.free(r.storage_of(one));
   const TensorId grad_active = backward(r, second, grad_out, active, true);
 
   r.call = relu_call;
@@ -273,9 +274,10 @@ Step record() {
                                       {r.arg("threshold", {std::int64_t{0}})});
   r.b.drop(relu_save);
   r.b.done(relu_node);
-  r.b.release(relu_save);
   r.b.free(r.storage_of(grad_active));
+  r.b.release(relu_save);
   backward(r, first, grad_hidden, x, false);
+  r.b.free(r.storage_of(one));
 
   r.start_pass(PassKind::kOptimizer);
   for (const Linear* linear : {&first, &second}) {

@@ -36,6 +36,7 @@ class ArgReader {
 
   Arg read(nb::handle name, nb::handle value) {
     name_ = nb::cast<std::string>(nb::str(name));
+    if (!nb::isinstance<nb::str>(name)) fail("the name of an argument is no string", "a str", nb::repr(name).c_str());
     return {builder_.intern(name_), read_value(value, 0)};
   }
 

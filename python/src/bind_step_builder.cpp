@@ -35,10 +35,23 @@ using OutputTuple = std::tuple<TensorId, std::string_view, std::optional<std::ui
 std::vector<Output> outputs_from_python(const StepBuilder& b, const std::vector<OutputTuple>& tuples) {
   std::vector<Output> outputs;
   outputs.reserve(tuples.size());
-  for (const auto& [tensor, alias, input] : tuples)
-    outputs.push_back({tensor, from_word<AliasKind>(alias, kAliasKindNames, {"ops", b.tables().ops.size(), "aliases"}),
-                       input.value_or(0)});
+  const FieldPlace place{"ops", b.tables().ops.size(), "aliases"};
+  for (const auto& [tensor, alias, input] : tuples) {
+    const auto kind = from_word<AliasKind>(alias, kAliasKindNames, place);
+    const bool needs_input = kind == AliasKind::kView || kind == AliasKind::kMutates;
+    if (needs_input != input.has_value())
+      fail_value(place, needs_input ? "the position of an input" : "None, since the output shares no input",
+                 input ? std::to_string(*input) : "None");
+    outputs.push_back({tensor, kind, input.value_or(0)});
+  }
   return outputs;
+}
+
+// None stands for unknown; a negative number stands for nothing.
+std::int64_t amount_from_python(const StepBuilder& b, Amount amount, const char* field) {
+  if (amount && *amount < 0)
+    fail_value({"ops", b.tables().ops.size(), field}, "0 or more, or None", std::to_string(*amount));
+  return amount.value_or(Op::kUnknown);
 }
 
 void bind_interning(Builder& c) {
@@ -174,9 +187,9 @@ void bind_graph_rows(Builder& c) {
                              .group = group,
                              .flags = flags_from_words(flags, {"ops", b.tables().ops.size(), "flags"}),
                              .stream = stream,
-                             .flops = flops.value_or(Op::kUnknown),
-                             .read_bytes = read_bytes.value_or(Op::kUnknown),
-                             .written_bytes = written_bytes.value_or(Op::kUnknown)});
+                             .flops = amount_from_python(b, flops, "flops"),
+                             .read_bytes = amount_from_python(b, read_bytes, "read_bytes"),
+                             .written_bytes = amount_from_python(b, written_bytes, "written_bytes")});
           },
           "name"_a, nb::kw_only(), "pass_"_a, "call"_a = nb::none(), "node"_a = nb::none(), "region"_a = nb::none(),
           "inputs"_a = nb::tuple(), "outputs"_a = nb::tuple(), "args"_a = nb::none(), "source"_a = nb::none(),
@@ -237,15 +250,6 @@ void bind_events(Builder& c) {
           "Any event by its word of `EVENT_KINDS`; for \"resize\" the id is that of an earlier resize.");
 }
 
-void bind_room(Builder& c) {
-  c.def("reserve_ops", &StepBuilder::reserve_ops, "count"_a, "Room for this many rows; never needed.")
-      .def("reserve_tensors", &StepBuilder::reserve_tensors, "count"_a)
-      .def("reserve_storages", &StepBuilder::reserve_storages, "count"_a)
-      .def("reserve_saves", &StepBuilder::reserve_saves, "count"_a)
-      .def("reserve_nodes", &StepBuilder::reserve_nodes, "count"_a)
-      .def("reserve_events", &StepBuilder::reserve_events, "count"_a);
-}
-
 }  // namespace
 
 void bind_step_builder(nb::module_& m) {
@@ -261,7 +265,6 @@ void bind_step_builder(nb::module_& m) {
   bind_graph_rows(c);
   bind_remarks(c);
   bind_events(c);
-  bind_room(c);
   c.def(
       "finish",
       [](StepBuilder& self) {

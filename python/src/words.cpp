@@ -12,6 +12,15 @@ std::string text_of(const FieldPlace& place) {
   return std::string(place.table) + "[" + std::to_string(place.row) + "]." + place.field;
 }
 
+void fail_value(const FieldPlace& place, std::string expected, std::string got) {
+  throw Error({.kind = ErrorKind::kInput,
+               .place = text_of(place),
+               .problem = "the value does not fit",
+               .expected = std::move(expected),
+               .got = std::move(got),
+               .remedy = {}});
+}
+
 void fail_word(const FieldPlace& place, const std::string& words, std::string_view got) {
   throw Error({.kind = ErrorKind::kInput,
                .place = text_of(place),

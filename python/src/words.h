@@ -23,6 +23,9 @@ struct FieldPlace {
 };
 std::string text_of(const FieldPlace& place);
 
+// A value that its field cannot have.
+[[noreturn]] void fail_value(const FieldPlace& place, std::string expected, std::string got);
+
 [[noreturn]] void fail_word(const FieldPlace& place, const std::string& words, std::string_view got);
 
 // "forward, loss, backward".

@@ -209,11 +209,48 @@ def test_equal_strings_layouts_and_arguments_share_an_id():
     assert b.intern_args({}) is None
 
 
-def test_room_may_be_reserved():
+@pytest.mark.parametrize(
+    "misuse, place",
+    [
+        (lambda b: b.add_op("x", pass_=0, flops=-1), "ops[0].flops"),
+        (lambda b: b.add_op("x", pass_=0, inputs=[0], outputs=[(0, "view", None)]), "ops[0].aliases"),
+        (lambda b: b.add_op("x", pass_=0, outputs=[(0, "fresh", 5)]), "ops[0].aliases"),
+        (lambda b: b.intern_args({1: 2}), "args[0].1"),
+        (lambda b: b.set_call_outputs(5, [1]), "calls[5]"),
+        (lambda b: b.set_op_node(5, 1), "ops[5]"),
+        (lambda b: b.set_storage_role(7, "parameter"), "storages[7]"),
+        (lambda b: b.add_extra("ops", []), "extras[0].name"),
+        (lambda b: b.add_extra("x", ["1\n2"]), "extras[0].rows[0]"),
+        (lambda b: b.add_extra("x", ["{bad"]), "extras[0].rows[0]"),
+        (lambda b: (b.push("resize", 999), b.finish()), "events[0].resize"),
+        (lambda b: (b.add_meta("k", "v" * 70000), b.finish()), "meta[0]"),
+    ],
+)
+def test_misuse_is_refused_with_its_place(misuse, place):
+    with pytest.raises(tidemark.Error) as caught:
+        misuse(StepBuilder())
+    assert caught.value.place == place
+
+
+@pytest.mark.parametrize("kind", tidemark.EVENT_KINDS)
+@pytest.mark.parametrize("id", [0, 1, 2**32 - 2])
+def test_an_event_with_a_wild_id_is_refused(kind, id):
     b = StepBuilder()
-    for table in ("ops", "tensors", "storages", "saves", "nodes", "events"):
-        getattr(b, f"reserve_{table}")(100)
-    assert len(b.finish().events) == 0
+    b.push(kind, id)
+    with pytest.raises(tidemark.Error):
+        b.finish()
+
+
+def test_every_nan_is_the_same_nan():
+    import struct
+
+    negative = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000001))[0]
+    a, b = StepBuilder(), StepBuilder()
+    a.intern_args({"p": negative})
+    b.intern_args({"p": float("nan")})
+    first = a.finish()
+    assert first == b.finish()
+    assert Step.parse(first.text()) == first
 
 
 @pytest.mark.parametrize(

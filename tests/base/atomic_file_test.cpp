@@ -88,6 +88,14 @@ TEST(AtomicFile, FollowsLinksAndKeepsPermissions) {
   EXPECT_EQ(info.st_mode & 0777, 0640u);
 }
 
+TEST(AtomicFile, RefusesALinkThatLeadsNowhereAndAnEmptyName) {
+  const ScratchFolder scratch;
+  ASSERT_EQ(::symlink(scratch.path("missing").c_str(), scratch.path("link").c_str()), 0);
+  EXPECT_THROW(write_file_atomically(scratch.path("link"), "x"), Error);
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch.path("link")));
+  EXPECT_THROW(write_file_atomically("", "x"), Error);
+}
+
 TEST(AtomicFile, WritesStraightToWhatIsNoFile) {
   write_file_atomically("/dev/null", "gone");
   EXPECT_THROW(write_file_atomically("/dev/full", "x"), Error);

@@ -229,6 +229,22 @@ TEST(Corruption, OfOneFieldIsRefusedWithTheRightLineOrStillValid) {
   fmt::print("{} corruptions of one field\n", tried);
 }
 
+// The second rule would be worth nothing if most records were about the same things.
+TEST(Corruption, RuleTellsMostPairsOfLinesApart) {
+  const StepLines file(read_whole_file(std::string(TIDEMARK_SOURCE_DIR) + "/examples/steps/two_layer_mlp.step.jsonl"));
+  std::size_t pairs = 0;
+  std::size_t related = 0;
+  for (std::size_t corrupted = 1; corrupted <= file.size(); ++corrupted) {
+    if (file.line(corrupted).kind != Line::Kind::kRow) continue;
+    for (std::size_t named = 1; named <= file.size(); ++named) {
+      if (file.line(named).kind != Line::Kind::kRow || named == corrupted) continue;
+      ++pairs;
+      related += is_related(file, file, corrupted, named) ? 1 : 0;
+    }
+  }
+  EXPECT_LT(static_cast<double>(related) / static_cast<double>(pairs), 0.15);
+}
+
 // --- Lines. `number` is a line of the valid file; each returns the lines that an error may name.
 
 using Lines = std::vector<std::string>;

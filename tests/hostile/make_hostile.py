@@ -330,6 +330,13 @@ def nested_calls(count):
     return text_of(lines_of(step))
 
 
+def long_path(length):
+    step = copy.deepcopy(BASE)
+    step["strings"][2] = "x" * length
+    step["modules"] += [[1, 2, 3], [3, 2, 3], [4, 2, 3]]
+    return text_of(lines_of(step))
+
+
 def string_of(length):
     step = copy.deepcopy(BASE)
     step["strings"][2] = "x" * length
@@ -443,6 +450,8 @@ TEXTS = {
     "string_not_closed": lambda lines: replace_line(lines, '"fc"', '"fc'),
     "string_longer_than_64_kib": lambda lines: string_of(65537),
     "meta_key_empty": lambda lines: replace_line(lines, compact(BASE["meta"][0]), '["",""]'),
+    "meta_value_longer_than_64_kib": lambda lines: replace_line(
+        lines, compact(BASE["meta"][0]), compact(["key", "x" * 65537])),
     "meta_key_stands_twice": lambda lines: replace_line(
         replace_line(lines, header("meta", 1), header("meta", 2)).decode().splitlines(), compact(BASE["meta"][0]),
         compact(BASE["meta"][0]) + "\n" + compact(BASE["meta"][0])),
@@ -451,6 +460,7 @@ TEXTS = {
     "save_never_packed": lambda lines: added_row("saves", [1, 0, 1, True]),
     "save_packed_after_free": lambda lines: added_row("saves", [1, 0, 3, True], ["pack", 2]),
     # Depth and length.
+    "module_path_longer_than_4_kib": lambda lines: long_path(1100),
     "modules_nested_600_deep": lambda lines: nested_modules(600),
     "calls_nested_600_deep": lambda lines: nested_calls(600),
     "arg_list_of_70000_values": lambda lines: long_arg_list(),

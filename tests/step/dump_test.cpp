@@ -5,6 +5,7 @@
 #include "../support/golden.h"
 #include "../support/random_step.h"
 #include "tidemark/step/read_step.h"
+#include "tidemark/step/step_builder.h"
 
 namespace tidemark::step {
 namespace {
@@ -16,6 +17,33 @@ TEST(Dump, TheExampleReadsFromTopToBottom) {
 
 TEST(Dump, EveryKindOfRecordCanBeShown) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) EXPECT_FALSE(dump(test::random_step(seed)).empty());
+}
+
+TEST(Dump, LongNamesAndListsAreCut) {
+  // Without the cut, 1,000 ops that share a name of 60,000 bytes and 60,000 arguments would make 180 MB.
+  StepBuilder b;
+  const PassId pass = b.add_pass({PassKind::kForward, 0, 0, 0});
+  const ArgsId args = b.intern_args({{b.intern("dims"), {ArgValue::List(60000, ArgValue{std::int64_t{1}})}}});
+  const std::string name(60000, 'x');
+  b.phase(pass);
+  for (int i = 0; i < 1000; ++i) {
+    const OpId op = b.add_op({.name = name,
+                              .pass = pass,
+                              .call = {},
+                              .node = {},
+                              .region = {},
+                              .inputs = {},
+                              .outputs = {},
+                              .args = args,
+                              .source = {},
+                              .group = {},
+                              .flags = {}});
+    b.begin(op);
+    b.end(op);
+  }
+  const std::string text = dump(std::move(b).finish());
+  EXPECT_LT(text.size(), 1000000u);
+  EXPECT_NE(text.find("1,1,and 59936 more]"), std::string::npos);  // 64 are shown
 }
 
 TEST(Dump, StridesShowOnlyWhenTheyMatter) {

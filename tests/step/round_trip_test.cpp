@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "../support/golden.h"
 #include "../support/random_step.h"
 #include "../support/scratch_folder.h"
 #include "tidemark/base/byte_source.h"
@@ -51,6 +52,18 @@ TEST(RoundTrip, CompressedFilesReadTheSame) {
     EXPECT_EQ(read_step(scratch.path("s.step.jsonl.zst")), step);
     EXPECT_EQ(test::read_whole_file(scratch.path("s.step.jsonl")), step_text(step));
   }
+}
+
+// g++ and clang, debug and release, with and without sanitizers: every build that runs this test compares with one
+// file.
+TEST(RoundTrip, EveryBuildWritesTheSameBytes) {
+  Hasher hash;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Step step = test::random_step(seed);
+    hash.add(std::string_view(step_text(step)));
+    hash.add(fingerprint(step));
+  }
+  test::expect_golden("step/random_steps.hash.txt", hash.digest().hex() + "\n");
 }
 
 TEST(RoundTrip, SameSeedSameBytes) {

@@ -41,6 +41,35 @@ TEST(StepBuilder, SizesAndStridesMustPair) {
   EXPECT_THROW(b.add_layout(DType::kFloat32, many, many), Error);
 }
 
+TEST(StepBuilder, AnInputWithoutMeaningIsNotKept) {
+  test::SmallStep s;
+  const Output outputs[] = {{s.made, AliasKind::kFresh, 5}};
+  const OpId op = s.b.add_op({.name = "x",
+                              .pass = s.forward,
+                              .call = {},
+                              .node = {},
+                              .region = {},
+                              .inputs = {},
+                              .outputs = outputs,
+                              .args = {},
+                              .source = {},
+                              .group = {},
+                              .flags = {}});
+  const StepTables& t = s.b.tables();
+  EXPECT_EQ(t.output_pool[t.ops[op.index()].outputs.begin].input, 0u);
+}
+
+TEST(StepBuilder, SectionsOfOthersMustReadBack) {
+  for (const ExtraSection& bad :
+       {ExtraSection{"", {}}, ExtraSection{"ops", {}}, ExtraSection{"end", {}}, ExtraSection{"x", {"1\n2"}},
+        ExtraSection{"x", {"{bad"}}, ExtraSection{"x", {""}}, ExtraSection{"x", {"1e400"}},
+        ExtraSection{"x", {std::string(20, '[') + std::string(20, ']')}}})
+    EXPECT_THROW(StepBuilder().add_extra(bad), Error) << bad.name;
+  StepBuilder b;
+  b.add_extra({"x", {"1"}});
+  EXPECT_THROW(b.add_extra({"x", {"2"}}), Error);
+}
+
 TEST(Step, FullyQualifiedNamesFollowTheParents) {
   test::SmallStep s;
   const ModuleId layers = s.b.add_module({s.root, s.b.intern("layers"), s.b.intern("ModuleList")});

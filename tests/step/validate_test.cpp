@@ -95,6 +95,33 @@ TEST(Validate, SizesMayNotOverflow) {
             "4611686018427387904 in this storage");
 }
 
+TEST(Validate, ResizesCountTowardsTheSumOfSizes) {
+  EXPECT_EQ(
+      error_of(
+          [](SmallStep& s) {
+            s.add_events();
+            s.b.resize(s.input_storage, kMaxTotalBytes);
+          },
+          false),
+      "[storages[1].bytes] the sizes of all storages together are too large; expected at most 2^62 bytes, got 16 in "
+      "this storage");
+  EXPECT_EQ(event_error_of([](SmallStep& s) { s.b.push(EventKind::kResize, 999); }),
+            "[events[0].resize] the event names a resize that does not exist; expected one made with the event");
+}
+
+TEST(Validate, AModulesWholeNameIsCapped) {
+  // The path of a child is its parent's, a dot and its own name: 4096 bytes fit, one more does not.
+  const auto with_child = [](std::size_t length) {
+    return error_of([&](SmallStep& s) {
+      const ModuleId a = s.b.add_module({s.root, s.b.intern(std::string(2000, 'a')), s.b.intern("A")});
+      s.b.add_module({a, s.b.intern(std::string(length, 'b')), s.b.intern("B")});
+    });
+  };
+  EXPECT_EQ(with_child(2094), "no error");  // "" + "." + 2000 + "." + 2094 = 4096
+  EXPECT_EQ(with_child(2095),
+            "[modules[2].name] the fully qualified name is too long; expected at most 4096 bytes, got 4097");
+}
+
 TEST(Validate, ATensorStaysInItsStorage) {
   // 4 floats are 16 bytes: the storage is full, so one more element does not fit.
   EXPECT_EQ(

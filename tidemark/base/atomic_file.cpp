@@ -45,6 +45,12 @@ int open_temporary(std::string& path) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : shown_path_(std::move(path)), target_path_(resolve_links(shown_path_)) {
+  struct stat link {};
+  const bool is_link = ::lstat(target_path_.c_str(), &link) == 0 && S_ISLNK(link.st_mode);
+  if (shown_path_.empty() || is_link) {  // realpath could not follow it
+    errno = ENOENT;
+    fail(is_link ? "follow the link in place of" : "write");
+  }
   struct stat existing {};
   const bool exists = ::stat(target_path_.c_str(), &existing) == 0;
   if (exists && S_ISDIR(existing.st_mode)) {

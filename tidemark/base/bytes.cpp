@@ -88,9 +88,10 @@ Budget parse_budget(std::string_view text, std::string_view place) {
     return {bytes};
   }
   const int decimals = std::min(amount.value.decimals, 16);  // more are refused below, and must not overflow here
-  std::int64_t hundred = 100;                                // in the percentage's own decimals
+  if (amount.value.decimals > 15) refuse(text, place, "the percentage has too many decimals", kBudgetHint);
+  std::int64_t hundred = 100;  // in the percentage's own decimals
   for (int i = 0; i < decimals; ++i) hundred *= 10;
-  if (amount.value.decimals > 15 || amount.value.digits <= 0 || amount.value.digits > hundred)
+  if (amount.value.digits <= 0 || amount.value.digits > hundred)
     refuse(text, place, "a percentage must be above 0 and at most 100", kBudgetHint);
   return {Percentage{amount.value.digits, amount.value.decimals}};
 }

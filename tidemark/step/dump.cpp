@@ -49,7 +49,7 @@ class Dumper {
 
   std::string run() {
     line("step {}", fingerprint(step_).hex());
-    for (const auto& [key, value] : t_.meta) line("  {}: {}", key, value);
+    for (const auto& [key, value] : t_.meta) line("  {}: {}", shorten(key), shorten(value));
     modules();
     residents();
     heading("events");
@@ -70,9 +70,37 @@ class Dumper {
 
   void heading(std::string_view title) { text_ += fmt::format("\n{}\n", title); }
 
+  // Names and lists are cut where no real step would be, so that a hostile one cannot fill the disk.
+  static constexpr std::size_t kShownBytes = 200;  // of a name
+  static constexpr std::size_t kShownItems = 64;   // of a list
+
+  static std::string shorten(std::string_view name) {
+    if (name.size() <= kShownBytes) return std::string(name);
+    std::size_t end = kShownBytes;
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // not inside a character
+    return fmt::format("{}...", name.substr(0, end));
+  }
+
+  std::string text(StringId id) const { return shorten(step_.text(id)); }
+
+  // The items as `show` makes them, joined; the rest of a long list is counted.
+  template <class Items, class Show>
+  static std::string list(const Items& items, std::string_view separator, const Show& show) {
+    std::string joined;
+    std::size_t shown = 0;
+    for (const auto& item : items) {
+      if (shown == kShownItems) return fmt::format("{}{}and {} more", joined, separator, items.size() - shown);
+      if (shown++ > 0) joined += separator;
+      joined += show(item);
+    }
+    return joined;
+  }
+
+  static std::string short_tensor(TensorId id) { return fmt::format("t{}", id.value()); }
+
   std::string module_name(ModuleId id) const {
     const std::string name = step_.fqn(id);
-    return name.empty() ? "(root)" : name;
+    return name.empty() ? "(root)" : shorten(name);
   }
 
   void modules() {
@@ -80,9 +108,9 @@ class Dumper {
     for (const Binding& b : t_.bindings) bindings[b.module.index()].push_back(&b);
     heading("modules");
     for (std::uint32_t i = 0; i < t_.modules.size(); ++i) {
-      line("  {}: {}", module_name(ModuleId(i)), step_.text(t_.modules[i].type));
+      line("  {}: {}", module_name(ModuleId(i)), text(t_.modules[i].type));
       for (const Binding* b : bindings[i])
-        line("    {} {}{}: {}", name_of(b->kind), step_.text(b->name), b->trainable ? "" : " (not trained)",
+        line("    {} {}{}: {}", name_of(b->kind), text(b->name), b->trainable ? "" : " (not trained)",
              tensor(b->tensor));
     }
   }
@@ -100,7 +128,7 @@ class Dumper {
     const Storage& s = step_[id];
     std::string of = s.of.is_none() ? "" : fmt::format(" of s{}", s.of.value());
     return fmt::format("s{}: {}, {}{}, {}", id.value(), format_bytes_exact(s.bytes), name_of(s.role), of,
-                       step_.text(s.device));
+                       text(s.device));
   }
 
   std::string tensor(TensorId id) const {
@@ -141,7 +169,7 @@ class Dumper {
       case EventKind::kRelease:
         return line("release {}", save(SaveId(event.id), false));
       case EventKind::kNode:
-        line("node n{} {}", event.id, step_.text(step_[NodeId(event.id)].name));
+        line("node n{} {}", event.id, text(step_[NodeId(event.id)].name));
         ++indent_;
         return;
       case EventKind::kDone:
@@ -159,84 +187,74 @@ class Dumper {
   }
 
   void enter(const Call& call) {
-    std::vector<std::string> inputs;
-    for (const TensorId id : step_.inputs(call)) inputs.push_back(fmt::format("t{}", id.value()));
-    line("enter {}({}){}", module_name(call.module), fmt::join(inputs, ", "),
+    line("enter {}({}){}", module_name(call.module), list(step_.inputs(call), ", ", short_tensor),
          call.index == 0 ? "" : fmt::format(", call {}", call.index));
     ++indent_;
   }
 
   void exit(const Call& call) {
-    std::vector<std::string> outputs;
-    for (const TensorId id : step_.outputs(call)) outputs.push_back(fmt::format("t{}", id.value()));
-    line("exit {}{}{}", module_name(call.module), outputs.empty() ? "" : " -> ", fmt::join(outputs, ", "));
+    const std::string outputs = list(step_.outputs(call), ", ", short_tensor);
+    line("exit {}{}{}", module_name(call.module), outputs.empty() ? "" : " -> ", outputs);
   }
 
   std::string save(SaveId id, bool whole) const {
     const Save& s = step_[id];
     const std::string what = whole ? tensor(s.tensor) : fmt::format("t{}", s.tensor.value());
-    return fmt::format("{} for n{} {}, slot {}{}", what, s.node.value(), step_.text(step_[s.node].name), s.slot,
+    return fmt::format("{} for n{} {}, slot {}{}", what, s.node.value(), text(step_[s.node].name), s.slot,
                        s.hooked ? "" : " (unseen by hooks)");
   }
 
   void op(const Op& op) {
-    std::vector<std::string> inputs;
-    for (const TensorId id : step_.inputs(op)) inputs.push_back(tensor(id));
-    std::vector<std::string> outputs;
-    for (const Output& o : step_.outputs(op)) {
-      std::string text = tensor(o.tensor);
-      if (o.alias == AliasKind::kView) text += fmt::format(" (view of input {})", o.input);
-      if (o.alias == AliasKind::kMutates) text += fmt::format(" (mutates input {})", o.input);
-      if (o.alias == AliasKind::kExisting) text += " (existing)";
-      outputs.push_back(std::move(text));
-    }
-    line("{}({}) -> {}{}", step_.text(op.name), fmt::join(inputs, ", "),
-         outputs.empty() ? "nothing" : fmt::format("{}", fmt::join(outputs, ", ")), facts(op));
+    const std::string inputs = list(step_.inputs(op), ", ", [&](TensorId id) { return tensor(id); });
+    const std::string outputs = list(step_.outputs(op), ", ", [&](const Output& o) { return output(o); });
+    line("{}({}) -> {}{}", text(op.name), inputs, outputs.empty() ? "nothing" : outputs, facts(op));
     ++indent_;
   }
 
-  std::string facts(const Op& op) const {
-    std::string text;
-    if (op.args.has_value()) text += fmt::format("  {{{}}}", args(step_[op.args]));
-    for (const OpFlagName& flag : kOpFlagNames)
-      if (op.flags.has(flag.flag)) text += fmt::format("  {}", flag.name);
-    if (op.group.has_value()) text += fmt::format("  group {}", step_.text(op.group));
-    if (op.node.has_value()) text += fmt::format("  n{}", op.node.value());
-    if (op.region.has_value()) text += fmt::format("  in {}", name_of(step_[op.region].kind));
-    if (op.stream != 0) text += fmt::format("  stream {}", op.stream);
-    if (op.flops != Op::kUnknown) text += fmt::format("  {} FLOP", format_count(op.flops));
-    if (op.source.has_value())
-      text += fmt::format("  @{}:{}", step_.text(step_[op.source].file), step_[op.source].line);
+  std::string output(const Output& o) const {
+    std::string text = tensor(o.tensor);
+    if (o.alias == AliasKind::kView) text += fmt::format(" (view of input {})", o.input);
+    if (o.alias == AliasKind::kMutates) text += fmt::format(" (mutates input {})", o.input);
+    if (o.alias == AliasKind::kExisting) text += " (existing)";
     return text;
   }
 
-  std::string args(const ArgList& list) const {
-    std::vector<std::string> parts;
-    for (const Arg& arg : list) parts.push_back(fmt::format("{}={}", step_.text(arg.name), value(arg.value)));
-    return fmt::format("{}", fmt::join(parts, ", "));
+  std::string facts(const Op& op) const {
+    std::string facts;
+    if (op.args.has_value()) facts += fmt::format("  {{{}}}", args(step_[op.args]));
+    for (const OpFlagName& flag : kOpFlagNames)
+      if (op.flags.has(flag.flag)) facts += fmt::format("  {}", flag.name);
+    if (op.group.has_value()) facts += fmt::format("  group {}", text(op.group));
+    if (op.node.has_value()) facts += fmt::format("  n{}", op.node.value());
+    if (op.region.has_value()) facts += fmt::format("  in {}", name_of(step_[op.region].kind));
+    if (op.stream != 0) facts += fmt::format("  stream {}", op.stream);
+    if (op.flops != Op::kUnknown) facts += fmt::format("  {} FLOP", format_count(op.flops));
+    if (op.source.has_value()) facts += fmt::format("  @{}:{}", text(step_[op.source].file), step_[op.source].line);
+    return facts;
+  }
+
+  std::string args(const ArgList& args) const {
+    return list(args, ", ", [&](const Arg& arg) { return fmt::format("{}={}", text(arg.name), value(arg.value)); });
   }
 
   std::string value(const ArgValue& v) const {
     if (const auto* b = std::get_if<bool>(&v.value)) return *b ? "true" : "false";
     if (const auto* i = std::get_if<std::int64_t>(&v.value)) return fmt::format("{}", *i);
     if (const auto* d = std::get_if<double>(&v.value)) return fmt::format("{}", *d);
-    if (const auto* s = std::get_if<StringId>(&v.value)) return fmt::format("\"{}\"", step_.text(*s));
+    if (const auto* s = std::get_if<StringId>(&v.value)) return fmt::format("\"{}\"", text(*s));
     if (const auto* r = std::get_if<InputRange>(&v.value))
       return r->end == r->begin + 1 ? fmt::format("input {}", r->begin)
                                     : fmt::format("inputs {} to {}", r->begin, static_cast<std::int64_t>(r->end) - 1);
-    if (const auto* list = std::get_if<ArgValue::List>(&v.value)) {
-      std::vector<std::string> parts;
-      for (const ArgValue& item : *list) parts.push_back(value(item));
-      return fmt::format("[{}]", fmt::join(parts, ","));
-    }
+    if (const auto* items = std::get_if<ArgValue::List>(&v.value))
+      return fmt::format("[{}]", list(*items, ",", [&](const ArgValue& item) { return value(item); }));
     return "none";
   }
 
   void notes() {
     if (!t_.notes.empty()) heading("notes");
     for (const Note& n : t_.notes)
-      line("  {}: {}{}", step_.text(n.kind), step_.text(n.text),
-           n.op.is_none() ? "" : fmt::format(" (op {}, {})", n.op.value(), step_.text(step_[n.op].name)));
+      line("  {}: {}{}", text(n.kind), text(n.text),
+           n.op.is_none() ? "" : fmt::format(" (op {}, {})", n.op.value(), text(step_[n.op].name)));
   }
 
   const Step& step_;

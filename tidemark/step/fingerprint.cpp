@@ -284,13 +284,13 @@ class Fingerprinter {
     for (std::uint32_t i = 0; i < t_.storages.size(); ++i)
       if (storages_[StorageId(i)] == 0) put(1, [&](Hasher& h) { describe_storage(h, StorageId(i)); });
     for (std::uint32_t i = 0; i < t_.nodes.size(); ++i)
-      if (nodes_[NodeId(i)] == 0) put(2, [&](Hasher& h) { h.add(strings_[t_.nodes[i].name.index()]); });
-    for (std::uint32_t i = 0; i < t_.passes.size(); ++i)
-      if (passes_[PassId(i)] == 0)
-        put(3, [&](Hasher& h) {
-          h.add(static_cast<std::uint64_t>(t_.passes[i].kind));
-          h.add(std::uint64_t{t_.passes[i].micro_batch});
+      if (nodes_[NodeId(i)] == 0)
+        put(2, [&](Hasher& h) {
+          h.add(strings_[t_.nodes[i].name.index()]);
+          describe_pass(h, t_.nodes[i].pass);
         });
+    for (std::uint32_t i = 0; i < t_.passes.size(); ++i)
+      if (passes_[PassId(i)] == 0) put(3, [&](Hasher& h) { describe_pass(h, PassId(i)); });
     for (std::uint32_t i = 0; i < t_.regions.size(); ++i)
       if (regions_[RegionId(i)] == 0)
         put(4, [&](Hasher& h) {
@@ -300,6 +300,13 @@ class Fingerprinter {
         });
     add(kOrphans);
     add_sorted(std::move(bag));
+  }
+
+  void describe_pass(Hasher& h, PassId id) {
+    h.add(static_cast<std::uint64_t>(step_[id].kind));
+    h.add(std::uint64_t{step_[id].micro_batch});
+    h.add(std::uint64_t{step_[id].graph_task});
+    h.add(std::uint64_t{step_[id].rank});
   }
 
   void describe_storage(Hasher& h, StorageId id) {

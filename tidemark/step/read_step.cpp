@@ -270,7 +270,13 @@ class StepReader {
     builder_.add_meta(std::move(key), std::move(value));
   }
 
-  void strings() { builder_.add_string(row_.string("")); }
+  void strings() {
+    const std::string_view text = row_.string("");
+    if (static_cast<std::int64_t>(text.size()) > kMaxStringBytes)
+      row_.fail("", "the string is too long", fmt::format("at most {} bytes", kMaxStringBytes),
+                fmt::format("{}", text.size()));
+    builder_.add_string(text);
+  }
 
   void modules() {
     row_.begin_array("");
@@ -474,10 +480,17 @@ class StepReader {
     builder_.add_region(r);
   }
 
+  [[noreturn]] void fail_tensor_count(std::string_view field) const {
+    row_.fail(field, "there are too many tensors", fmt::format("at most {}", kMaxOpTensors), {});
+  }
+
   void tensor_ids(std::string_view field) {
     tensor_ids_.clear();
     row_.begin_array(field);
-    while (!row_.at_array_end()) tensor_ids_.push_back(row_.id<TensorId>(field));
+    while (!row_.at_array_end()) {
+      if (static_cast<std::int64_t>(tensor_ids_.size()) == kMaxOpTensors) fail_tensor_count(field);
+      tensor_ids_.push_back(row_.id<TensorId>(field));
+    }
     row_.end_array(field);
   }
 
@@ -515,7 +528,10 @@ class StepReader {
   void outputs() {
     outputs_.clear();
     row_.begin_array("outputs");
-    while (!row_.at_array_end()) outputs_.push_back({row_.id<TensorId>("outputs"), AliasKind::kFresh, 0});
+    while (!row_.at_array_end()) {
+      if (static_cast<std::int64_t>(outputs_.size()) == kMaxOpTensors) fail_tensor_count("outputs");
+      outputs_.push_back({row_.id<TensorId>("outputs"), AliasKind::kFresh, 0});
+    }
     row_.end_array("outputs");
     row_.begin_array("aliases");
     std::size_t k = 0;

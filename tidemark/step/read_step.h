@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "tidemark/step/limits.h"
 #include "tidemark/step/step.h"
 
 namespace tidemark::step {
@@ -11,7 +12,7 @@ namespace tidemark::step {
 // Reads a Step from its file (docs/step_format.md): JSON Lines, plain or zstd. Reading streams, holds one line at a
 // time, and is safe on hostile input: what exceeds a limit is refused as soon as it does.
 struct ReadOptions {
-  std::int64_t max_line_bytes = std::int64_t{16} << 20;
+  std::int64_t max_line_bytes = kMaxLineBytes;
   std::int64_t max_total_bytes = std::int64_t{4} << 30;  // after decompression
   std::int64_t max_expansion = 200;                      // decompressed bytes per compressed byte
 };

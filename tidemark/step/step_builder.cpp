@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
+#include <limits>
 
 #include "tidemark/base/error.h"
+#include "tidemark/base/utf8.h"
+#include "tidemark/step/format.h"
+#include "tidemark/step/json_row.h"
 #include "tidemark/step/limits.h"
 
 namespace tidemark::step {
@@ -72,6 +77,39 @@ std::vector<std::int64_t> join_dims(std::span<const std::int64_t> sizes, std::sp
   return dims;
 }
 
+// A row of an unknown section must come back as it is: one line of JSON within the reader's limits.
+void check_json_line(const std::string& row, const std::string& place) {
+  const bool is_one_line =
+      row.find('\n') == std::string::npos && static_cast<std::int64_t>(row.size()) <= kMaxLineBytes;
+  if (!is_one_line)
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = place,
+                 .problem = "the row is not one line",
+                 .expected = fmt::format("JSON without a line break, at most {} bytes", kMaxLineBytes),
+                 .got = {},
+                 .remedy = {}});
+  JsonRow([&](std::string_view) { return place; }).parse(row);
+}
+
+// There are many bit patterns for "not a number", but files have one word for all.
+void make_nan_plain(ArgValue& value) {
+  if (auto* d = std::get_if<double>(&value.value); d != nullptr && std::isnan(*d))
+    *d = std::numeric_limits<double>::quiet_NaN();
+  if (auto* list = std::get_if<ArgValue::List>(&value.value))
+    for (ArgValue& item : *list) make_nan_plain(item);
+}
+
+template <class Row, class Tag>
+Row& existing(std::vector<Row>& rows, Id<Tag> id, Table table) {
+  if (id.index() < rows.size()) return rows[id.index()];
+  throw Error({.kind = ErrorKind::kInput,
+               .place = fmt::format("{}[{}]", name_of(table), id.is_none() ? "none" : fmt::format("{}", id.value())),
+               .problem = "there is no such row yet",
+               .expected = fmt::format("an id below {}", rows.size()),
+               .got = {},
+               .remedy = {}});
+}
+
 }  // namespace
 
 StringId StepBuilder::add_string(std::string_view text) {
@@ -102,12 +140,14 @@ LayoutId StepBuilder::intern_layout(DType dtype, std::span<const std::int64_t> s
 
 ArgsId StepBuilder::add_args(ArgList args) {
   require_room(tables_.args.size(), Table::kArgs);
+  for (Arg& arg : args) make_nan_plain(arg.value);
   tables_.args.push_back(std::move(args));
   return ArgsId(static_cast<std::uint32_t>(tables_.args.size() - 1));
 }
 
 ArgsId StepBuilder::intern_args(ArgList args) {
   if (args.empty()) return {};
+  for (Arg& arg : args) make_nan_plain(arg.value);  // before it becomes a key
   std::string key;
   for (const Arg& arg : args) {
     key += fmt::format("{}=", arg.name.value());
@@ -142,7 +182,26 @@ void StepBuilder::add_binding(const Binding& row) {
 NodeId StepBuilder::add_node(const Node& row) { return append<NodeId>(tables_.nodes, row, Table::kNodes); }
 SaveId StepBuilder::add_save(const Save& row) { return append<SaveId>(tables_.saves, row, Table::kSaves); }
 void StepBuilder::add_note(const Note& row) { append<Id<struct NoteTag>>(tables_.notes, row, Table::kNotes); }
-void StepBuilder::add_extra(ExtraSection section) { tables_.extras.push_back(std::move(section)); }
+void StepBuilder::add_extra(ExtraSection section) {
+  const std::string place = fmt::format("extras[{}]", tables_.extras.size());
+  const auto is_taken = [&] {
+    for (const std::string_view known : kTableNames)
+      if (known == section.name) return true;
+    for (const ExtraSection& other : tables_.extras)
+      if (other.name == section.name) return true;
+    return section.name == kEndSection;
+  };
+  if (section.name.empty() || !is_utf8(section.name) || is_taken())
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = place + ".name",
+                 .problem = "the section's name cannot be used",
+                 .expected = "a name of its own that is no section of the format",
+                 .got = quote(section.name),
+                 .remedy = {}});
+  for (std::size_t i = 0; i < section.rows.size(); ++i)
+    check_json_line(section.rows[i], fmt::format("{}.rows[{}]", place, i));
+  tables_.extras.push_back(std::move(section));
+}
 
 RegionId StepBuilder::add_region(const RegionSpec& spec) {
   const Region row{spec.kind, spec.parent, spec.call, spec.args, append_list(tables_.held_pool, spec.held)};
@@ -169,20 +228,24 @@ OpId StepBuilder::add_op(const OpSpec& spec, StringId name, StringId group) {
                .flops = spec.flops,
                .read_bytes = spec.read_bytes,
                .written_bytes = spec.written_bytes};
+  for (std::uint32_t k = 0; k < row.outputs.count; ++k) {  // an input without meaning would be lost in a file
+    Output& output = tables_.output_pool[row.outputs.begin + k];
+    if (output.alias != AliasKind::kView && output.alias != AliasKind::kMutates) output.input = 0;
+  }
   return append<OpId>(tables_.ops, row, Table::kOps);
 }
 
 void StepBuilder::set_call_outputs(CallId call, std::span<const TensorId> outputs) {
-  call_outputs_.at(call.index()).assign(outputs.begin(), outputs.end());
+  existing(call_outputs_, call, Table::kCalls).assign(outputs.begin(), outputs.end());
 }
 
 void StepBuilder::set_storage_role(StorageId storage, Role role, StorageId of) {
-  Storage& row = tables_.storages.at(storage.index());
+  Storage& row = existing(tables_.storages, storage, Table::kStorages);
   row.role = role;
   row.of = of;
 }
 
-void StepBuilder::set_op_node(OpId op, NodeId node) { tables_.ops.at(op.index()).node = node; }
+void StepBuilder::set_op_node(OpId op, NodeId node) { existing(tables_.ops, op, Table::kOps).node = node; }
 
 void StepBuilder::resize(StorageId storage, std::int64_t bytes) {
   const auto id = append<ResizeId>(tables_.resizes, Resize{storage, bytes}, Table::kEvents);
@@ -193,17 +256,6 @@ void StepBuilder::push(EventKind kind, std::uint32_t id) {
   require_room(tables_.events.size(), Table::kEvents);
   tables_.events.push_back({kind, id});
 }
-
-void StepBuilder::reserve_ops(std::size_t count) {
-  tables_.ops.reserve(count);
-  tables_.input_pool.reserve(2 * count);
-  tables_.output_pool.reserve(count);
-}
-void StepBuilder::reserve_tensors(std::size_t count) { tables_.tensors.reserve(count); }
-void StepBuilder::reserve_storages(std::size_t count) { tables_.storages.reserve(count); }
-void StepBuilder::reserve_saves(std::size_t count) { tables_.saves.reserve(count); }
-void StepBuilder::reserve_nodes(std::size_t count) { tables_.nodes.reserve(count); }
-void StepBuilder::reserve_events(std::size_t count) { tables_.events.reserve(count); }
 
 Step StepBuilder::finish() && { return std::move(*this).finish(&record_place); }
 

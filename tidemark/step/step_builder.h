@@ -82,13 +82,14 @@ class StepBuilder {
   OpId add_op(const OpSpec& spec, StringId name, StringId group);  // name and group already interned
   SaveId add_save(const Save& row);
   void add_note(const Note& row);
+  // Throws: Error when the section could not be read back: a name that is taken, a row that is not one line of JSON.
   void add_extra(ExtraSection section);
 
   // What a call returns is known only when it ends.
   void set_call_outputs(CallId call, std::span<const TensorId> outputs);
   // Which parameter a gradient or optimizer state belongs to is often known only later.
   void set_storage_role(StorageId storage, Role role, StorageId of);
-  // The node of a forward op and the bytes of nothing else are known only after it ran.
+  // The node that a forward op makes is known only after it ran.
   void set_op_node(OpId op, NodeId node);
 
   void phase(PassId pass) { push(EventKind::kPhase, pass.value()); }
@@ -106,14 +107,6 @@ class StepBuilder {
   void node(NodeId node) { push(EventKind::kNode, node.value()); }
   void done(NodeId node) { push(EventKind::kDone, node.value()); }
   void push(EventKind kind, std::uint32_t id);
-
-  // Room for this many rows, when a caller knows; never needed for correctness.
-  void reserve_ops(std::size_t count);
-  void reserve_tensors(std::size_t count);
-  void reserve_storages(std::size_t count);
-  void reserve_saves(std::size_t count);
-  void reserve_nodes(std::size_t count);
-  void reserve_events(std::size_t count);
 
   const StepTables& tables() const { return tables_; }
 

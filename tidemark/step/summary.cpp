@@ -131,7 +131,17 @@ std::vector<std::string> find_missing(const Step& step) {
   if (unpriced > 0) missing.push_back(fmt::format("{} of {} ops have no FLOP count", unpriced, t.ops.size()));
   const std::int64_t unplaced = count_ops_where([](const Op& op) { return op.source.is_none(); });
   if (unplaced > 0) missing.push_back(fmt::format("{} of {} ops have no source line", unplaced, t.ops.size()));
-  for (const Note& n : t.notes) missing.push_back(fmt::format("{}: {}", step.text(n.kind), step.text(n.text)));
+  // Rows of notes may share one long text, so their number alone bounds nothing.
+  constexpr std::size_t kShownBytes = 1 << 20;
+  std::size_t shown_bytes = 0;
+  for (std::size_t i = 0; i < t.notes.size(); ++i) {
+    if (shown_bytes > kShownBytes) {
+      missing.push_back(fmt::format("and {} more notes", t.notes.size() - i));
+      break;
+    }
+    missing.push_back(fmt::format("{}: {}", step.text(t.notes[i].kind), step.text(t.notes[i].text)));
+    shown_bytes += missing.back().size();
+  }
   for (const ExtraSection& extra : t.extras)
     missing.push_back(fmt::format("the section \"{}\" is kept, but this version does not know it", extra.name));
   missing.emplace_back("kernel workspace is not part of a step");

@@ -225,6 +225,7 @@ class EventChecker {
   }
 
   void on_resize(std::uint32_t id) {
+    if (id >= t_.resizes.size()) bad("the event names a resize that does not exist", "one made with the event");
     const Resize& resize = t_.resizes[id];
     need(resize.storage.value(), t_.storages.size(), Table::kStorages);
     need_live(resize.storage, "this resize");

@@ -106,6 +106,8 @@ class TableChecker {
   // The field's name is made only when it is needed, in an error.
   void check_tensors_of(const std::vector<TensorId>& pool, Range list, Table table, std::size_t id,
                         std::string_view field) const {
+    if (list.count > kMaxOpTensors)
+      found(table, id, std::string(field), "there are too many tensors", fmt::format("at most {}", kMaxOpTensors));
     for (std::size_t k = 0; k < list.count; ++k)
       if (pool[list.begin + k].index() >= t_.tensors.size())
         need(pool[list.begin + k], t_.tensors, table, id, element(field, k), Table::kTensors);
@@ -125,6 +127,8 @@ class TableChecker {
       if (key.empty()) found(Table::kMeta, i, "key", "the key is empty");
       if (!is_utf8(key)) found(Table::kMeta, i, "key", "the text is not UTF-8");
       if (!is_utf8(value)) found(Table::kMeta, i, "value", "the text is not UTF-8");
+      if (static_cast<std::int64_t>(std::max(key.size(), value.size())) > kMaxStringBytes)
+        found(Table::kMeta, i, "", "the text is too long", fmt::format("at most {} bytes", kMaxStringBytes));
       keys.push_back(key);
     }
     if (const auto i = find_repeat(keys))
@@ -152,6 +156,7 @@ class TableChecker {
 
   void check_modules() const {
     std::vector<std::uint32_t> depths;
+    std::vector<std::int64_t> path_bytes;
     std::vector<std::uint64_t> names;  // with the parent; a text's first id stands for it
     for (std::size_t i = 0; i < t_.modules.size(); ++i) {
       const Module& m = t_.modules[i];
@@ -159,6 +164,11 @@ class TableChecker {
       need(m.name, t_.strings, Table::kModules, i, "name", Table::kStrings);
       need(m.type, t_.strings, Table::kModules, i, "type", Table::kStrings);
       if (m.parent.has_value()) check_name(m.name, Table::kModules, i);
+      path_bytes.push_back(static_cast<std::int64_t>(text(m.name).size()) +
+                           (m.parent.is_none() ? 0 : path_bytes[m.parent.index()] + 1));
+      if (path_bytes.back() > kMaxPathBytes)
+        found(Table::kModules, i, "name", "the fully qualified name is too long",
+              fmt::format("at most {} bytes", kMaxPathBytes), fmt::format("{}", path_bytes.back()));
       names.push_back((std::uint64_t{m.parent.value()} << 32) | first_ids_[m.name.index()]);
     }
     if (const auto i = find_repeat(names))
@@ -225,26 +235,27 @@ class TableChecker {
   }
 
   void check_storages() {
-    std::int64_t total_bytes = 0;
+    largest_bytes_.reserve(t_.storages.size());
+    for (const Storage& s : t_.storages) largest_bytes_.push_back(s.bytes);
+    for (const Resize& r : t_.resizes)  // one that is out of range itself is refused with its event
+      if (r.storage.index() < largest_bytes_.size() && r.bytes <= kMaxTotalBytes)
+        largest_bytes_[r.storage.index()] = std::max(largest_bytes_[r.storage.index()], r.bytes);
+
+    std::int64_t total_bytes = 0;  // if every storage had its largest size at once
     for (std::size_t i = 0; i < t_.storages.size(); ++i) {
       const Storage& s = t_.storages[i];
       if (s.bytes < 0)
         found(Table::kStorages, i, "bytes", "a size is negative", "0 or more", fmt::format("{}", s.bytes));
-      const auto sum = checked_add(total_bytes, s.bytes);
+      const auto sum = checked_add(total_bytes, largest_bytes_[i]);
       if (!sum || *sum > kMaxTotalBytes)
         found(Table::kStorages, i, "bytes", "the sizes of all storages together are too large", "at most 2^62 bytes",
-              fmt::format("{} in this storage", s.bytes));
+              fmt::format("{} in this storage", largest_bytes_[i]));
       total_bytes = *sum;
       need(s.device, t_.strings, Table::kStorages, i, "device", Table::kStrings);
       if (text(s.device).empty())
         found(Table::kStorages, i, "device", "the device has no name", "\"cpu\", \"cuda:0\", ...", "\"\"");
       check_owner(s, i);
     }
-    largest_bytes_.reserve(t_.storages.size());
-    for (const Storage& s : t_.storages) largest_bytes_.push_back(s.bytes);
-    for (const Resize& r : t_.resizes)
-      if (r.storage.index() < largest_bytes_.size())
-        largest_bytes_[r.storage.index()] = std::max(largest_bytes_[r.storage.index()], r.bytes);
   }
 
   void check_owner(const Storage& s, std::size_t id) const {
@@ -374,8 +385,8 @@ class TableChecker {
       may(op.args, t_.args, Table::kOps, i, "args", Table::kArgs);
       may(op.source, t_.sources, Table::kOps, i, "source", Table::kSources);
       may(op.group, t_.strings, Table::kOps, i, "group", Table::kStrings);
-      if (op.inputs.count > kMaxOpTensors || op.outputs.count > kMaxOpTensors)
-        found(Table::kOps, i, "inputs", "the op has too many tensors", fmt::format("at most {}", kMaxOpTensors));
+      if (op.outputs.count > kMaxOpTensors)
+        found(Table::kOps, i, "outputs", "there are too many tensors", fmt::format("at most {}", kMaxOpTensors));
       check_tensors_of(t_.input_pool, op.inputs, Table::kOps, i, "inputs");
       if (op.args.has_value() && arg_inputs_[op.args.index()] > op.inputs.count)
         found(Table::kOps, i, "args", "the arguments name an input that the op does not have",
