@@ -7,8 +7,8 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "tidemark/base/error.h"
@@ -105,7 +105,7 @@ void AtomicFile::fail(std::string_view action) {
   if (!temporary_path_.empty()) ::unlink(std::exchange(temporary_path_, {}).c_str());
   throw Error({.kind = ErrorKind::kIo,
                .place = shown_path_,
-               .problem = fmt::format("cannot {} this file: {}", action, std::strerror(code)),
+               .problem = fmt::format("cannot {} this file: {}", action, std::generic_category().message(code)),
                .expected = {},
                .got = {},
                .remedy = "check that the folder exists, is writable and has space"});

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,7 @@ class FileSource : public ByteSource {
     const int code = errno;
     throw Error({.kind = ErrorKind::kIo,
                  .place = path_,
-                 .problem = fmt::format("cannot {} this file: {}", action, std::strerror(code)),
+                 .problem = fmt::format("cannot {} this file: {}", action, std::generic_category().message(code)),
                  .expected = {},
                  .got = {},
                  .remedy = "check the path and its permissions"});
@@ -95,7 +96,7 @@ class PrefixedSource : public ByteSource {
 class ZstdSource : public ByteSource {
  public:
   ZstdSource(std::unique_ptr<ByteSource> source, std::string name, const DecompressLimits& limits)
-      : source_(std::move(source)), name_(std::move(name)), limits_(limits), input_(64 * 1024) {
+      : source_(std::move(source)), name_(std::move(name)), limits_(limits), input_(std::size_t{64} << 10) {
     TIDEMARK_CHECK(context_ != nullptr, "zstd gives a context");
     ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
   }

@@ -12,7 +12,7 @@
 namespace tidemark {
 
 namespace {
-constexpr std::size_t kChunkBytes = 16 * 1024;
+constexpr std::size_t kChunkBytes = std::size_t{16} << 10;
 }
 
 LineReader::LineReader(std::unique_ptr<ByteSource> source, std::string name, const LineLimits& limits)

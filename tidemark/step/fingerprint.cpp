@@ -254,6 +254,7 @@ class Fingerprinter {
       const Binding* binding;
     };
     std::vector<Entry> entries;
+    entries.reserve(t_.bindings.size());
     for (const Binding& b : t_.bindings)
       entries.push_back({hash_of([&](Hasher& h) {
                            h.add(modules_[b.module.index()]);

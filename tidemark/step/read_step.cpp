@@ -33,7 +33,7 @@ std::string list_names(const std::array<std::string_view, N>& names) {
 // Reads one file, section by section, into a StepBuilder. Functions named after a table read one row of it.
 class StepReader {
  public:
-  StepReader(std::unique_ptr<ByteSource> source, std::string name, const ReadOptions& options)
+  StepReader(std::unique_ptr<ByteSource> source, const std::string& name, const ReadOptions& options)
       : name_(name),
         lines_(decompress_if_needed(std::move(source), name, {options.max_total_bytes, options.max_expansion}), name,
                {options.max_line_bytes, options.max_total_bytes}),
