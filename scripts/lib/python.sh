@@ -75,7 +75,10 @@ pip_install() {
 }
 
 pins_missing() {
-  [[ -n $("$venv_python" scripts/lib/missing_pins.py "$@") ]]
+  local missing
+  missing=$("$venv_python" scripts/lib/missing_pins.py "$@") ||
+    fail "the installed Python packages cannot be listed; remove .venv and run this again"
+  [[ -n $missing ]]
 }
 
 advice_pip="check the network, or choose another package index with --index-url URL"
