@@ -249,7 +249,10 @@ class RandomProgram {
     for (const Output& out : outputs)
       if (!freed_[storage_of(out.tensor)]) live_.push_back(out.tensor);  // not a view of what only autograd holds
     if (node != nullptr && !outputs.empty() && random_.chance(40)) pack(*node, outputs.front().tensor);
-    if (random_.chance(5)) b_.resize(storage_of(random_.pick(live_)), random_.between(0, 1 << 20));
+    if (random_.chance(5)) {
+      const StorageId storage = storage_of(random_.pick(live_));  // drawn first: compilers order arguments as they like
+      b_.resize(storage, random_.between(0, 1 << 20));
+    }
   }
 
   Output random_output(const std::vector<TensorId>& inputs, std::vector<StorageId>& made) {

@@ -42,7 +42,8 @@ std::string fqn_of(const StepTables& tables, ModuleId module) {
   for (; module.has_value(); module = tables.modules[module.index()].parent) {
     const std::string& part = tables.strings[tables.modules[module.index()].name.index()];
     if (part.empty()) continue;
-    name = name.empty() ? part : part + "." + name;
+    if (!name.empty()) name.insert(0, 1, '.');
+    name.insert(0, part);
   }
   return name;
 }

@@ -22,10 +22,7 @@ template <class Key>
 std::vector<std::uint32_t> first_equal(const std::vector<Key>& keys) {
   std::vector<std::uint32_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const auto compared = keys[a] <=> keys[b];
-    return compared != 0 ? compared < 0 : a < b;
-  });
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
   std::vector<std::uint32_t> first(keys.size());
   for (std::size_t i = 0; i < order.size(); ++i)
     first[order[i]] = i > 0 && keys[order[i]] == keys[order[i - 1]] ? first[order[i - 1]] : order[i];
