@@ -209,7 +209,8 @@ RegionId StepBuilder::add_region(const RegionSpec& spec) {
 }
 
 OpId StepBuilder::add_op(const OpSpec& spec) {
-  return add_op(spec, intern(spec.name), spec.group.empty() ? StringId() : intern(spec.group));
+  const StringId name = intern(spec.name);  // first: compilers order arguments as they like, and ids show the order
+  return add_op(spec, name, spec.group.empty() ? StringId() : intern(spec.group));
 }
 
 OpId StepBuilder::add_op(const OpSpec& spec, StringId name, StringId group) {
