@@ -1,0 +1,120 @@
+"""Fake tensors: how they are made from real ones, and the cures for where they differ from them.
+
+A cure is for an op or a mechanism, never for a model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+aten = torch.ops.aten
+
+
+@contextlib.contextmanager
+def undispatched():
+    """Real work in the middle of a recorded step: no mode sees it."""
+    guard = torch._C._DisableTorchDispatch()
+    try:
+        yield
+    finally:
+        del guard
+
+
+class Fakes:
+    """Makes fake tensors. Views of one storage become views of one fake storage."""
+
+    def __init__(self) -> None:
+        self.mode = FakeTensorMode(allow_non_fake_inputs=True)
+        self._device = torch.device("cpu")
+        self._storages: dict[int, tuple] = {}  # of real storages: (the real one, the fake one)
+        self._tensors: dict[int, tuple] = {}  # of real tensors: (the real one, the fake one)
+
+    def is_fake(self, t) -> bool:
+        return isinstance(t, FakeTensor)
+
+    def of(self, real):
+        """The fake of a real tensor; asked twice, the same one."""
+        known = self._tensors.get(id(real))
+        if known is not None:
+            return known[1]
+        storage = real.untyped_storage()
+        made = self._storages.get(storage._cdata)
+        if made is None:
+            made = self._storages[storage._cdata] = (storage, torch.UntypedStorage(storage.nbytes(), device="meta"))
+        fake = self._over(made[1], real.dtype, real.storage_offset(), real.size(), real.stride())
+        self._tensors[id(real)] = (real, fake)
+        return fake
+
+    def fresh(self, bytes: int, dtype, offset: int, size, stride):
+        """A fake tensor over a storage of its own."""
+        return self._over(torch.UntypedStorage(bytes, device="meta"), dtype, offset, size, stride)
+
+    def _over(self, storage, dtype, offset: int, size, stride):
+        guard = torch._C._DisableTorchDispatch()
+        meta = torch.empty(0, dtype=dtype, device="meta")
+        meta.set_(storage, offset, size, stride)
+        fake = FakeTensor(self.mode, meta, self._device)
+        del guard
+        return fake
+
+    def real_leaves(self):
+        """Real tensors that were used, whose .grad may now be fake."""
+        return [real for real, _ in self._tensors.values()]
+
+
+class _NeverFake:
+    """Stands where libraries look for the class of fake tensors to ask whether they are being traced. They are not:
+    a recorded step has to take the way that a real one takes."""
+
+
+@contextlib.contextmanager
+def not_traced():
+    namespace = torch._subclasses
+    kept = namespace.FakeTensor
+    namespace.FakeTensor = _NeverFake
+    try:
+        yield
+    finally:
+        namespace.FakeTensor = kept
+
+
+# -- cures: overload -> function(func, args, kwargs) that runs the op under the fake mode --
+
+
+def _contiguous_layer_norm_backward(func, args, kwargs):
+    """The fake kernel copies the gradient's strides; the real one returns contiguous tensors."""
+    outs = func(*args, **kwargs)
+    return tuple(o if o is None or o.is_contiguous() else torch.empty(o.shape, dtype=o.dtype) for o in outs)
+
+
+def _grouped_mm_of_any_type(func, args, kwargs):
+    """The fake kernel wants bfloat16, the real CPU kernel does not."""
+    dtype = args[0].dtype
+    if dtype == torch.bfloat16:
+        return func(*args, **kwargs)
+    cast = [a.to(torch.bfloat16) if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args]
+    out = func(*cast, **kwargs)
+    return torch.empty_strided(out.size(), out.stride(), dtype=kwargs.get("out_dtype") or dtype)
+
+
+def _as_the_kernel_lays_out(func, args, kwargs):
+    """The fake kernel does not know how large the scratch is that the kernel keeps for backward: the op is run once."""
+    key = (func, tuple((a.dtype, a.size(), a.stride()) if isinstance(a, torch.Tensor) else repr(a) for a in args))
+    layouts = _layouts_seen.get(key)
+    if layouts is None:
+        with undispatched():
+            real = func(*(torch.zeros(a.size(), dtype=a.dtype) if isinstance(a, torch.Tensor) else a for a in args))
+            layouts = _layouts_seen[key] = [o if o is None else (o.size(), o.stride(), o.dtype) for o in real]
+    return tuple(o if o is None else torch.empty_strided(o[0], o[1], dtype=o[2]) for o in layouts)
+
+
+_layouts_seen: dict = {}
+
+CURES = {aten.native_layer_norm_backward.default: _contiguous_layer_norm_backward}
+if hasattr(aten, "mkldnn_rnn_layer"):
+    CURES[aten.mkldnn_rnn_layer.default] = _as_the_kernel_lays_out
+if hasattr(aten, "_grouped_mm"):
+    CURES[aten._grouped_mm.default] = _grouped_mm_of_any_type

@@ -1,0 +1,323 @@
+"""The dispatch mode and the saved-tensor hooks: how the recorder learns of ops and of what autograd keeps."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .fakes import CURES, Fakes, undispatched
+from .op_facts import facts_of
+from .recorder import Handle, Recorder
+from .shadows import Shadows, worth_following
+from .sources import place_of
+
+_Tensor = torch.Tensor
+# Functions that write some of their intermediate results in place, unless somebody watches.
+_WATCHFUL = {
+    torch.nn.functional.scaled_dot_product_attention,
+    torch.nn.functional.linear,
+    torch._C._nn.cross_entropy_loss,
+}
+
+
+class DataDependent(Exception):
+    """Fake tensors cannot tell a value or a shape that the program asks for."""
+
+
+class RecordMode(TorchDispatchMode):
+    """Sees every op. `run` decides what an op does: here, simply itself."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        facts = facts_of(func)
+        if facts.ignored:
+            return func(*args, **kwargs)
+        recorder = self.recorder
+        if facts.is_lift and recorder.builder is not None:
+            out = func(*args, **kwargs)
+            recorder.ran(func, facts, recorder.describe(facts, (), {}), out, sys._getframe(1))
+            return out
+        if recorder.builder is None:
+            out = func(*args, **kwargs)
+            self.warm(func, facts, args, out)
+            return out
+        described = recorder.describe(facts, args, kwargs)
+        out = func(*args, **kwargs)
+        recorder.ran(func, facts, described, out, sys._getframe(1))
+        return out
+
+    def warm(self, func, facts, args, out) -> None:
+        """Before the recorded step: only which storages there are."""
+        recorder = self.recorder
+        for t in out if isinstance(out, (list, tuple)) else (out,):
+            if isinstance(t, _Tensor):
+                storage = t.untyped_storage()
+                if storage._cdata not in recorder.live:
+                    recorder.follow(storage, storage.nbytes())
+            elif isinstance(t, (list, tuple)):
+                self.warm(func, facts, (), t)
+        if args and func not in recorder.number_ops:
+            for i in facts.number_slots:
+                if i < len(args) and not isinstance(args[i], _Tensor) and args[i] is not None:
+                    recorder.number_ops.add(func)
+
+    # -- what autograd saves --
+
+    def pack(self, t):
+        recorder = self.recorder
+        if recorder.builder is None:
+            return t
+        handle = recorder.pack(t)
+        ref = recorder._ref_of(t)
+        if ref.fixed:
+            handle.tensor = t
+            handle.recipe = None
+        else:
+            handle.tensor = None
+            with undispatched():
+                kept = torch.empty(ref.bytes, dtype=torch.uint8)
+                kept.untyped_storage().copy_(t.untyped_storage())
+            handle.recipe = (kept, t.dtype, t.storage_offset(), t.size(), t.stride(), ref.sid, ref.version)
+        return handle
+
+    def unpack(self, handle):
+        if not isinstance(handle, Handle):
+            return handle
+        recorder = self.recorder
+        recording = recorder.builder is not None
+        if recording:
+            recorder.unpack(handle)
+        if handle.recipe is None:
+            if recording:
+                recorder.given_back(handle, None, None, 0)
+            return handle.tensor
+        kept, dtype, offset, size, stride, sid, version = handle.recipe
+        with undispatched():
+            t = torch.empty(0, dtype=dtype)
+            t.set_(kept.clone().untyped_storage(), offset, size, stride)
+        if recording:
+            recorder.given_back(handle, t, sid, version)
+        return t
+
+
+class FunctionMode(TorchFunctionMode):
+    """Knows which of PyTorch's Python functions is running, where that decides how an op is done."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func not in _WATCHFUL:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        self.recorder.watchful += 1
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self.recorder.watchful -= 1
+
+
+class FakeRecordMode(RecordMode):
+    """The same over fake tensors: real tensors are replaced, known values followed, cures applied."""
+
+    def __init__(self, recorder: Recorder, fakes: Fakes) -> None:
+        super().__init__(recorder)
+        self.fakes = fakes
+        self.shadows = Shadows()
+        self._fake_class = torch._subclasses.fake_tensor.FakeTensor
+        recorder.on_adopt = self.faked
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        facts = facts_of(func)
+        if facts.is_device:
+            return args[0].device if type(args[0]) is not self._fake_class else args[0].fake_device
+        kwargs = kwargs or {}
+        if facts.is_lift:
+            return self._lift(func, facts, args, sys._getframe(1))
+        if self._has_real(args) or (kwargs and self._has_real(kwargs.values())):
+            args = [self._all_faked(a) for a in args]
+            kwargs = {k: self._all_faked(v) for k, v in kwargs.items()}
+        recorder = self.recorder
+        if facts.ignored:
+            out = func(*args, **kwargs)
+            self._follow_values(func, facts, args, kwargs, out)
+            return out
+        if facts.is_item:
+            return self._item(facts, args)
+        if recorder.builder is None:
+            out = self._run(func, facts, args, kwargs)
+            self.warm(func, facts, args, out)
+            return out
+        described = recorder.describe(facts, args, kwargs)
+        out = self._run(func, facts, args, kwargs)
+        recorder.ran(func, facts, described, out, sys._getframe(1))
+        return out
+
+    def _lift(self, func, facts, args, frame):
+        """A tensor that Python made from numbers: no dispatcher saw its allocation, so it counts as made here."""
+        real = args[0]
+        out = func(real)
+        if worth_following(real.dtype, real.numel()) and not isinstance(real, self._fake_class):
+            with undispatched():
+                out._tidemark_shadow = real.clone()
+        recorder = self.recorder
+        if recorder.builder is None:
+            self.warm(func, facts, (), out)
+        else:
+            recorder.ran(func, facts, recorder.describe(facts, (), {}), out, frame)
+        return out
+
+    def _has_real(self, values) -> bool:
+        fake_class = self._fake_class
+        for value in values:
+            if isinstance(value, _Tensor):
+                if not isinstance(value, fake_class):
+                    return True
+            elif type(value) in (list, tuple) and value and self._has_real(value):
+                return True
+        return False
+
+    def faked(self, t):
+        return t if isinstance(t, self._fake_class) else self._adopt(t)
+
+    def _adopt(self, real):
+        fake = self.fakes.of(real)
+        recorder = self.recorder
+        storage = fake.untyped_storage()
+        if storage._cdata not in recorder.live:
+            recorder.know(fake, "input", fixed=True)
+        if getattr(fake, "_tidemark_shadow", None) is None and worth_following(real.dtype, real.numel()):
+            if real.device.type == "cpu":
+                with undispatched():
+                    fake._tidemark_shadow = real.detach().clone()
+        return fake
+
+    def _all_faked(self, value):
+        if isinstance(value, _Tensor):
+            return self.faked(value)
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._all_faked(item) for item in value)
+        return value
+
+    def _run(self, func, facts, args, kwargs):
+        cure = CURES.get(func)
+        try:
+            out = func(*args, **kwargs) if cure is None else cure(func, args, kwargs)
+        except (
+            torch._subclasses.fake_tensor.DataDependentOutputException,
+            torch._subclasses.fake_tensor.DynamicOutputShapeException,
+        ):
+            return self._from_values(func, facts, args, kwargs)
+        self._follow_values(func, facts, args, kwargs, out)
+        return out
+
+    def _follow_values(self, func, facts, args, kwargs, out) -> None:
+        shadows = self.shadows
+        first = next((a for a in args if isinstance(a, _Tensor)), None)
+        if first is not None and getattr(first, "_tidemark_shadow", None) is None:
+            if facts.mutated:
+                shadows.spoil(facts, args, kwargs)
+            return  # the usual case, found out cheaply
+        if isinstance(out, _Tensor):
+            if not worth_following(out.dtype, out.numel()):
+                if facts.mutated:
+                    shadows.spoil(facts, args, kwargs)
+                return
+        known = shadows.arguments(args, kwargs)
+        if known is None:
+            if facts.mutated:
+                shadows.spoil(facts, args, kwargs)
+            return
+        with undispatched():
+            try:
+                value = func(*known[0], **known[1])
+            except Exception:
+                return
+        shadows.attach(out, value)
+
+    def _from_values(self, func, facts, args, kwargs):
+        """An op whose result or shape depends on values: from the values, where they are known."""
+        known = self.shadows.arguments(args, kwargs)
+        if known is None:
+            raise DataDependent(
+                f"the result of {facts.name} depends on values that fake tensors do not have, "
+                f"at {place_of(sys._getframe(2))}{self._in_module()}"
+            )
+        with undispatched():
+            value = func(*known[0], **known[1])
+        return self._fakes_of(value)
+
+    def _fakes_of(self, value):
+        if isinstance(value, _Tensor):
+            fake = self.fakes.fresh(
+                value.untyped_storage().nbytes(), value.dtype, value.storage_offset(), value.size(), value.stride()
+            )
+            fake._tidemark_shadow = value
+            return fake
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._fakes_of(item) for item in value)
+        return value
+
+    def _item(self, facts, args):
+        t = args[0]
+        shadow = self.shadows.get(t)
+        if shadow is not None:
+            with undispatched():
+                return shadow.item()
+        constant = getattr(t, "constant", None)
+        if constant is not None:
+            with undispatched():
+                return constant.item()
+        place = place_of(sys._getframe(2))
+        if t.dtype.is_floating_point:
+            self.recorder.note("placeholder", f"a number read at {place} depends on data; 1.0 was used instead")
+            return 1.0
+        raise DataDependent(
+            f"the program reads a {str(t.dtype).removeprefix('torch.')} that depends on data, at {place}{self._in_module()}"
+        )
+
+    def _in_module(self) -> str:
+        stack = self.recorder.module_stack
+        return f", in module '{stack[-1]}'" if stack else ""
+
+    # -- what autograd saves --
+
+    def pack(self, t):
+        recorder = self.recorder
+        if recorder.builder is None:
+            return t
+        fake = self.faked(t)
+        handle = recorder.pack(fake)
+        ref = recorder._ref_of(fake)
+        if ref.fixed:
+            handle.tensor = t
+            handle.recipe = None
+        else:
+            handle.tensor = None
+            handle.recipe = (ref.bytes, t.dtype, t.storage_offset(), t.size(), t.stride(), ref.sid, ref.version)
+        return handle
+
+    def unpack(self, handle):
+        if not isinstance(handle, Handle):
+            return handle
+        recorder = self.recorder
+        recording = recorder.builder is not None
+        if recording:
+            recorder.unpack(handle)
+        recipe = handle.recipe
+        if recipe is None:
+            if recording:
+                recorder.given_back(handle, None, None, 0)
+            return handle.tensor
+        bytes, dtype, offset, size, stride, sid, version = recipe
+        t = self.fakes.fresh(bytes, dtype, offset, size, stride)
+        if recording:
+            recorder.given_back(handle, t, sid, version)
+        return t

@@ -1,0 +1,128 @@
+"""What is true of an op by its name and schema alone, worked out once per overload."""
+
+from __future__ import annotations
+
+import torch
+
+# Ops that read nothing but metadata, or make another name for the same tensor. Selective checkpointing does not count
+# them either (torch.utils.checkpoint.SAC_IGNORED_OPS).
+_IGNORED = {
+    "prim.device.default",
+    "prim.layout.default",
+    "aten.detach.default",
+    "aten.is_contiguous.default",
+    "aten.is_contiguous.memory_format",
+    "aten.is_strides_like_format.default",
+    "aten.is_non_overlapping_and_dense.default",
+    "aten.size.default",
+    "aten.sym_size.default",
+    "aten.sym_size.int",
+    "aten.stride.default",
+    "aten.sym_stride.default",
+    "aten.sym_stride.int",
+    "aten.storage_offset.default",
+    "aten.sym_storage_offset.default",
+    "aten.numel.default",
+    "aten.sym_numel.default",
+    "aten.dim.default",
+}
+
+# Ops that decide where values go. Run again on other bits they could decide otherwise.
+_ROUTING = {"aten.topk", "aten.sort", "aten.argsort", "aten.argmax", "aten.argmin", "aten.multinomial"}
+
+# Arguments that switch the randomness of an op off.
+_PROBABILITIES = ("dropout_p", "dropout")
+_SWITCHES = ("train", "training")
+
+
+class OpFacts:
+    """Facts about one overload."""
+
+    __slots__ = (
+        "name",
+        "names",
+        "mutated",
+        "random",
+        "probability",
+        "switch",
+        "flags",
+        "ignored",
+        "is_device",
+        "is_item",
+        "is_lift",
+        "group",
+        "number_slots",
+    )
+
+    def __init__(self, func) -> None:
+        self.name = str(func)
+        schema = func._schema
+        arguments = schema.arguments
+        self.names = tuple(a.name for a in arguments)
+        self.mutated = tuple(
+            (i, a.name) for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write
+        )
+        self.ignored = self.name in _IGNORED or func.namespace == "profiler"
+        self.is_device = self.name == "prim.device.default"
+        self.is_item = self.name == "aten._local_scalar_dense.default"
+        self.is_lift = self.name == "aten.lift_fresh.default"  # a tensor that Python made from numbers comes to light
+        packet = self.name.rpartition(".")[0]
+        tags = func.tags
+        self.random = torch.Tag.nondeterministic_seeded in tags
+        self.probability = next((n for n in self.names if n in _PROBABILITIES), None)
+        if packet == "aten.native_dropout":
+            self.probability = "p"
+        self.switch = next((n for n in self.names if n in _SWITCHES), None)
+        flags = []
+        namespace = func.namespace
+        self.group = None
+        if namespace in ("c10d", "_c10d_functional", "c10d_functional"):
+            flags += ["collective", "must_save"]
+            self.group = next((n for n in self.names if n in ("group_name", "process_group")), "")
+        elif namespace not in ("aten", "prims", "prim"):
+            flags.append("opaque")
+        if packet in _ROUTING:
+            flags += ["routing", "must_save"]
+        if torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags:
+            flags += ["data_dependent", "must_save"]
+        if self.is_item:
+            flags.append("host_copy")
+        self.flags = tuple(flags)
+        # Positions where a Python number stands for a tensor: PyTorch makes a small tensor of it.
+        self.number_slots = tuple(
+            i for i, a in enumerate(arguments) if str(a.type) == "Tensor" and a.alias_info is None
+        )
+
+    def is_random(self, given: dict) -> bool:
+        """Whether it draws numbers, by its name and what it was given."""
+        if not self.random:
+            return False
+        if self.probability is not None and given.get(self.probability) in (0, 0.0):
+            return False
+        return self.switch is None or given.get(self.switch, True) is not False
+
+
+# When somebody watches the dispatcher, PyTorch writes gradients out of place that it would otherwise write in place
+# (FunctionsManual.cpp and attention.cpp, areAnyTensorSubclassLike; input_buffer.cpp, can_accumulate_inplace). These are
+# the ops it does that with, and what it runs when nobody watches, with the arguments that one takes in addition.
+aten = torch.ops.aten
+IN_PLACE = {
+    aten.add.Tensor: (aten.add_.Tensor, {}),
+    aten.index_add.default: (aten.index_add_.default, {}),
+    aten.index_put.default: (aten._index_put_impl_.default, {"unsafe": True}),
+    aten.masked_fill.Scalar: (aten.masked_fill_.Scalar, {}),
+    aten.masked_fill.Tensor: (aten.masked_fill_.Tensor, {}),
+    aten.masked_scatter.default: (aten.masked_scatter_.default, {}),
+    aten.scatter.src: (aten.scatter_.src, {}),
+    aten.scatter.value: (aten.scatter_.value, {}),
+    aten.scatter_add.default: (aten.scatter_add_.default, {}),
+}
+
+_facts: dict = {}
+
+
+def facts_of(func) -> OpFacts:
+    facts = _facts.get(func)
+    if facts is None:
+        facts = _facts[func] = OpFacts(func)
+    return facts

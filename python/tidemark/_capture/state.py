@@ -1,0 +1,170 @@
+"""Everything a capture touches, put back as it was: objects, not only values."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+
+import torch
+
+
+class Objects:
+    """Attributes of objects, and what is in their lists, dicts and sets, one level deep."""
+
+    def __init__(self) -> None:
+        self._kept: list = []
+        self._seen: set[int] = set()
+
+    def keep(self, thing) -> None:
+        if id(thing) in self._seen:
+            return
+        self._seen.add(id(thing))
+        attributes = thing.__dict__
+        containers = []
+        for value in attributes.values():
+            if isinstance(value, (dict, list, set)):
+                containers.append((value, value.copy()))
+        self._kept.append((thing, dict(attributes), containers))
+
+    def changed(self) -> list[tuple]:
+        """(object, attribute) whose value is another object now, or has other things in it."""
+        found = []
+        for thing, attributes, containers in self._kept:
+            now = thing.__dict__
+            for name, value in now.items():
+                if name not in attributes or attributes[name] is not value:
+                    found.append((thing, name))
+        return found
+
+    def put_back(self) -> None:
+        for thing, attributes, containers in self._kept:
+            now = thing.__dict__
+            for name in [name for name in now if name not in attributes]:
+                del now[name]
+            for name, value in attributes.items():
+                if now.get(name, _MISSING) is not value:
+                    now[name] = value
+            for container, copy in containers:
+                _put_back_container(container, copy)
+
+
+_MISSING = object()
+
+
+def _put_back_container(container, copy) -> None:
+    if isinstance(container, list):
+        if len(container) != len(copy) or any(a is not b for a, b in zip(container, copy)):
+            container[:] = copy
+    elif isinstance(container, dict):
+        same = len(container) == len(copy) and all(
+            k in container and container[k] is v for k, v in copy.items()
+        )
+        if not same:
+            container.clear()
+            container.update(copy)
+    elif container != copy:
+        container.clear()
+        container.update(copy)
+
+
+class Optimizers:
+    """Groups and state of optimizers."""
+
+    def __init__(self) -> None:
+        self._kept: list = []
+
+    def keep(self, optimizer) -> None:
+        groups = [(group, dict(group), group["params"], list(group["params"])) for group in optimizer.param_groups]
+        self._kept.append((optimizer, list(optimizer.param_groups), groups, optimizer.state, dict(optimizer.state)))
+
+    def put_back(self) -> None:
+        for optimizer, group_list, groups, state, entries in self._kept:
+            optimizer.param_groups[:] = group_list
+            for group, values, params, param_list in groups:
+                group.clear()
+                group.update(values)
+                params[:] = param_list
+            optimizer.state = state
+            state.clear()
+            state.update(entries)
+
+
+class RandomState:
+    """Every generator that a step may draw from."""
+
+    def __init__(self) -> None:
+        self._torch = torch.get_rng_state()
+        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+        self._python = random.getstate()
+        numpy = sys.modules.get("numpy")
+        self._numpy = numpy.random.get_state() if numpy is not None else None
+
+    def put_back(self) -> None:
+        torch.set_rng_state(self._torch)
+        if self._cuda is not None:
+            torch.cuda.set_rng_state_all(self._cuda)
+        random.setstate(self._python)
+        if self._numpy is not None:
+            sys.modules["numpy"].random.set_state(self._numpy)
+
+
+class Values:
+    """Contents of tensors that a real step changes, and their gradients."""
+
+    def __init__(self) -> None:
+        self._kept: list = []
+        self._gradients: list = []
+        self._seen: set[int] = set()
+
+    def keep(self, tensor) -> None:
+        if id(tensor) in self._seen:
+            return
+        self._seen.add(id(tensor))
+        with torch.no_grad():
+            self._kept.append((tensor, tensor.detach().clone()))
+
+    def keep_gradient(self, parameter) -> None:
+        gradient = parameter.grad
+        self._gradients.append((parameter, gradient, None if gradient is None else gradient.detach().clone()))
+
+    def put_back(self) -> None:
+        with torch.no_grad():
+            for tensor, copy in self._kept:
+                tensor.detach().copy_(copy)
+            for parameter, gradient, copy in self._gradients:
+                if gradient is not None:
+                    gradient.detach().copy_(copy)
+                parameter.grad = gradient
+
+
+class NoCollection:
+    """Python's cycle collector runs at moments of its own; a recorded step has none of them."""
+
+    def __enter__(self) -> None:
+        self._was_enabled = gc.isenabled()
+        gc.collect()
+        gc.disable()
+
+    def __exit__(self, *error) -> None:
+        if self._was_enabled:
+            gc.enable()
+
+
+def reachable_helpers(function) -> list:
+    """Gradient scalers and schedulers that a step function uses: they keep state that a capture would change."""
+    kinds: tuple = (torch.optim.lr_scheduler.LRScheduler,)
+    scaler = getattr(torch.amp, "GradScaler", None)
+    if scaler is not None:
+        kinds += (scaler,)
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return []
+    values = [function.__globals__.get(name) for name in code.co_names]
+    for cell in function.__closure__ or ():
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:
+            continue
+    return [value for value in values if isinstance(value, kinds)]

@@ -1,0 +1,109 @@
+"""Hooks on modules, optimizers and autograd, for as long as a capture lasts."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+from torch.optim import optimizer as optimizer_module
+
+from .recorder import Recorder
+
+
+@contextlib.contextmanager
+def module_calls(model, recorder: Recorder):
+    """Tells the recorder when a module's forward starts and ends. The hooks stand innermost: what other hooks do is
+    outside the call, as it will be outside a checkpoint."""
+    handles = []
+    names = {module: name for name, module in model.named_modules()}
+    stack = recorder.module_stack = []
+
+    def before(module, args, kwargs):
+        stack.append(names[module])
+        if recorder.builder is not None:
+            recorder.enter(module, (args, kwargs))
+
+    def after(module, args, kwargs, result):
+        if stack:
+            stack.pop()
+        if recorder.builder is not None:
+            recorder.leave(result)
+
+    try:
+        for module in names:
+            handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+            handles.append(module.register_forward_hook(after, with_kwargs=True, prepend=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextlib.contextmanager
+def optimizer_steps(recorder: Recorder, seen: list):
+    """Tells the recorder when any optimizer steps; `seen` gets those that did."""
+
+    def before(optimizer, args, kwargs):
+        if not any(optimizer is known for known in seen):
+            seen.append(optimizer)
+        if recorder.builder is not None:
+            recorder.optimizer_starts()
+
+    def after(optimizer, args, kwargs):
+        if recorder.builder is not None:
+            recorder.optimizer_ends()
+
+    first = optimizer_module.register_optimizer_step_pre_hook(before)
+    second = optimizer_module.register_optimizer_step_post_hook(after)
+    try:
+        yield
+    finally:
+        first.remove()
+        second.remove()
+
+
+@contextlib.contextmanager
+def _replaced(owner, name: str, value):
+    kept = owner.__dict__[name]
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, kept)
+
+
+@contextlib.contextmanager
+def autocasts(recorder: Recorder):
+    """Which autocast is open cannot be asked from inside an op: autocast switches itself off while it casts."""
+    cls = torch.amp.autocast_mode.autocast
+    enter, leave = cls.__enter__, cls.__exit__
+
+    def entered(self):
+        result = enter(self)
+        recorder.autocasts.append(str(self.fast_dtype).removeprefix("torch.") if self._enabled else None)
+        return result
+
+    def left(self, *error):
+        if recorder.autocasts:
+            recorder.autocasts.pop()
+        return leave(self, *error)
+
+    with _replaced(cls, "__enter__", entered), _replaced(cls, "__exit__", left):
+        yield
+
+
+@contextlib.contextmanager
+def functions(recorder: Recorder):
+    """What runs inside an autograd.Function is an atom."""
+    cls = torch.autograd.Function
+    apply = cls.__dict__["apply"]
+
+    def applied(self, *args, **kwargs):
+        recorder.functions.append(self.__name__)
+        try:
+            return apply.__get__(None, self)(*args, **kwargs)
+        finally:
+            recorder.functions.pop()
+
+    with _replaced(cls, "apply", classmethod(applied)):
+        yield
