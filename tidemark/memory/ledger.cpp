@@ -51,7 +51,7 @@ void Ledger::enter(step::CallId call) {
   calls_[call.index()].forward_bytes = total_;
 }
 
-void Ledger::exit(step::CallId call) {
+void Ledger::leave(step::CallId call) {
   close_stretch();
   entered_.pop_back();
   const step::CallId parent = step_[call].parent;

@@ -58,7 +58,7 @@ class Ledger {
   }
   void set_call(step::CallId call, std::uint32_t unit) { move(at.pass, call, unit); }
   void enter(step::CallId call);
-  void exit(step::CallId call);
+  void leave(step::CallId call);
 
   // Moves everything it has found into `timeline`.
   void finish(Timeline& timeline);

@@ -265,7 +265,7 @@ class Replay {
       frames_[unit].has_left = true;
       if (frames_[unit].unreleased == 0) close_frame(unit);
     }
-    ledger_.exit(call);
+    ledger_.leave(call);
   }
 
   void on_begin(OpId op) {
