@@ -11,5 +11,7 @@ void bind_base(nanobind::module_& m);
 void bind_step_rows(nanobind::module_& m);
 void bind_step(nanobind::module_& m);
 void bind_step_builder(nanobind::module_& m);
+void bind_plan(nanobind::module_& m);
+void bind_memory(nanobind::module_& m);
 
 }  // namespace tidemark::python

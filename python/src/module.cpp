@@ -8,4 +8,6 @@ NB_MODULE(_core, m) {
   tidemark::python::bind_step_rows(m);
   tidemark::python::bind_step(m);
   tidemark::python::bind_step_builder(m);
+  tidemark::python::bind_plan(m);
+  tidemark::python::bind_memory(m);
 }

@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.fast
 
-COMMANDS = {"inspect", "validate", "completion"}
+COMMANDS = {"inspect", "validate", "memory", "completion"}
 
 
 def need(shell: str) -> str:

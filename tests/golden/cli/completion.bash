@@ -4,11 +4,11 @@ _tidemark() {
   local command="" words="" flags="" files="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      inspect|validate|completion) command=$word; break ;;
+      inspect|validate|memory|completion) command=$word; break ;;
     esac
   done
   case $command in
-    "") words="inspect validate completion" flags="-h --help --json --version" files= ;;
+    "") words="inspect validate memory completion" flags="-h --help --json --version" files= ;;
     inspect)
       case $previous in
         --largest) words="" flags="" files= ;;
@@ -17,6 +17,16 @@ _tidemark() {
       esac
       ;;
     validate) words="" flags="-h --help --json" files=1 ;;
+    memory)
+      case $previous in
+        --plan) words="" flags="" files= ;;
+        --by) words="category module moment" flags="" files= ;;
+        --depth) words="" flags="" files= ;;
+        --csv) words="" flags="" files=1 ;;
+        --workspace) words="" flags="" files=1 ;;
+        *) words="" flags="-h --help --json --plan --by --depth --csv --workspace --no-early-stop --no-rng" files=1 ;;
+      esac
+      ;;
     completion) words="bash zsh fish" flags="-h --help --json" files= ;;
   esac
   if [[ $current == -* ]]; then

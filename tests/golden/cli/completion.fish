@@ -2,6 +2,7 @@
 complete -c tidemark -f
 complete -c tidemark -n __fish_use_subcommand -a inspect -d 'Summarise a recorded training step'
 complete -c tidemark -n __fish_use_subcommand -a validate -d 'Check that files are consistent steps'
+complete -c tidemark -n __fish_use_subcommand -a memory -d 'Tell the memory of a step under a checkpointing plan'
 complete -c tidemark -n __fish_use_subcommand -a completion -d 'Write the completion script of a shell'
 complete -c tidemark -n __fish_use_subcommand -s h -l help -d 'show this help'
 complete -c tidemark -n __fish_use_subcommand -l json -d 'write the result as JSON'
@@ -15,6 +16,16 @@ complete -c tidemark -n '__fish_seen_subcommand_from inspect' -F
 complete -c tidemark -n '__fish_seen_subcommand_from validate' -s h -l help -d 'show this help'
 complete -c tidemark -n '__fish_seen_subcommand_from validate' -l json -d 'write the result as JSON'
 complete -c tidemark -n '__fish_seen_subcommand_from validate' -F
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -s h -l help -d 'show this help'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l json -d 'write the result as JSON'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l plan -x -d 'what is checkpointed: none (default), full, every:K or selective'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l by -x -a 'category module moment' -d 'break the peak down by category (default), module or moment'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l depth -x -d 'show modules down to N levels below the root (default 2)'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l csv -r -F -d 'also write every allocation and free to FILE'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l workspace -r -F -d 'kernels\' scratch memory; by default STEP.workspace.jsonl, if it is there'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l no-early-stop -d 'recompute units to their end'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l no-rng -d 'checkpoints do not keep the RNG state'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -F
 complete -c tidemark -n '__fish_seen_subcommand_from completion' -s h -l help -d 'show this help'
 complete -c tidemark -n '__fish_seen_subcommand_from completion' -l json -d 'write the result as JSON'
 complete -c tidemark -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish' -d 'bash, zsh or fish'

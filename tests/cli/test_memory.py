@@ -1,0 +1,106 @@
+"""tidemark memory: the peak of a step under a plan, and everything that adds up to it."""
+
+import csv
+import json
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.fast
+
+PLANS = ["none", "full", "every:2", "selective"]
+
+
+@pytest.mark.parametrize("view", ["category", "module", "moment"])
+def test_reads_as_it_was_accepted(cli, golden, example, view):
+    result = cli("memory", example, "--plan", "selective", "--by", view)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    golden(f"memory_example_{view}.txt", result.stdout)
+
+
+def test_json_reads_as_it_was_accepted(cli, golden, example):
+    golden("memory_example.json", cli("memory", example, "--plan", "every:2", "--json").stdout)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_breakdown_adds_up_to_the_peak(cli, example, plan):
+    found = cli.json("memory", example, "--plan", plan)
+    peak = found["peak_bytes"]
+    assert found["peak"]["bytes"] == peak
+    assert sum(found["by_category"].values()) == peak
+    assert sum(row["peak_share_bytes"] for row in found["modules"]) == peak
+    assert sum(row["bytes"] for row in found["alive_at_peak"]) == peak
+    assert sum(row["bytes"] for row in found["alive_at_end"]) == found["end_bytes"]
+    assert all(moment["bytes"] <= peak for moment in found["runners_up"])
+
+
+def test_depth_gathers_modules(cli, example):
+    whole = cli.json("memory", example, "--depth", "0")["modules"]
+    assert [row["module"] for row in whole] == ["", None]
+    assert sum(row["peak_share_bytes"] for row in whole) == cli.json("memory", example)["peak_bytes"]
+
+
+def test_switches_of_checkpoints(cli, example):
+    def peak(*options):
+        return cli.json("memory", example, "--plan", "full", *options)["peak_bytes"]
+
+    assert peak() - peak("--no-rng") > 5056
+    assert peak("--no-rng", "--no-early-stop") >= peak("--no-rng")
+
+
+def test_csv_holds_every_change(cli, example, tmp_path):
+    path = tmp_path / "changes.csv"
+    found = cli.json("memory", example, "--plan", "full", "--csv", path)
+    rows = list(csv.DictReader(path.open()))
+    total = found["start_bytes"]
+    for row in rows:
+        total += int(row["bytes"]) * (1 if row["change"] == "alloc" else -1)
+        assert total == int(row["total_bytes"])
+    assert total == found["end_bytes"]
+    assert max(int(row["total_bytes"]) for row in rows) == found["peak_bytes"]
+    assert any(row["recomputed_call"] and row["block"] == "copy" for row in rows)
+
+
+def workspace(path, *rows):
+    first = {"tidemark": "workspace", "version": [1, 0], "device": "test", "rows": len(rows)}
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in [first, *rows]))
+
+
+RELU = ["aten.relu.default(float32[2,16;16,1]){}", [[1, 100000], [0, 0]], True]
+
+
+def test_workspace_beside_the_step_is_used_and_said(cli, example, root, tmp_path):
+    step = tmp_path / "mine.step.jsonl"
+    shutil.copy(root / example, step)
+    table = tmp_path / "mine.step.jsonl.workspace.jsonl"
+    workspace(table, RELU)
+    result = cli("memory", step, "--json")
+    assert result.stderr == f"tidemark: using the workspace table {table}\n"
+    found = json.loads(result.stdout)
+    assert found["by_category"]["workspace"] == 100000
+    assert found["peak"]["op_name"] == "aten.relu.default"
+    assert found["workspace"] == str(table)
+    assert any("26 ops" in line for line in found["not_counted"])
+    assert any("1 estimate" in line for line in found["not_counted"])
+    # One that is named is used instead, and needs no message.
+    other = tmp_path / "other.jsonl"
+    workspace(other)
+    result = cli("memory", step, "--workspace", other, "--json")
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["by_category"]["workspace"] == 0
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["--plan", "evry:2"], "[--plan] there is no such policy"),
+    (["--plan", "every:0"], "whole number above zero"),
+    (["--workspace", "README.md"], "README.md"),
+])
+def test_bad_input_is_explained(cli, example, arguments, says):
+    result = cli("memory", example, *arguments)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert says in result.stderr
+
+
+def test_a_wrong_view_is_a_wrong_command_line(cli, example):
+    assert cli("memory", example, "--by", "colour").returncode == 2

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tidemark/step/step.h"
+
+namespace tidemark::plan {
+
+// Positions in the list of events: [begin, end).
+struct EventRange {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+
+  bool contains(std::uint32_t position) const { return begin <= position && position < end; }
+  friend bool operator==(const EventRange&, const EventRange&) = default;
+};
+
+// Where in a step's events things stand. The region of a call is what lies between its enter and its exit event.
+struct EventIndex {
+  static constexpr std::uint32_t kNever = 0xFFFFFFFFu;
+
+  std::vector<EventRange> regions;     // by call; `end` is the position of the exit event
+  std::vector<std::uint32_t> begins;   // by op: its begin event
+  std::vector<std::uint32_t> allocs;   // by storage: its alloc event, or kNever
+  std::vector<step::OpId> allocators;  // by storage: the op it is allocated in, if any
+};
+
+EventIndex index_events(const step::Step& step);
+
+}  // namespace tidemark::plan

@@ -1,0 +1,104 @@
+// tidemark memory STEP: the bytes alive at every moment of a step under a plan, and who holds the most.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "commands.h"
+#include "memory_report.h"
+#include "step_argument.h"
+#include "text_layout.h"
+#include "tidemark/base/atomic_file.h"
+#include "tidemark/memory/replay.h"
+#include "tidemark/memory/workspace_file.h"
+#include "tidemark/plan/policies.h"
+#include "tidemark/step/dump.h"
+
+namespace tidemark::cli {
+
+namespace {
+
+struct MemoryOptions {
+  std::string step;
+  std::string policy = "none";
+  std::string view = "category";
+  std::size_t depth = 2;
+  std::string csv;
+  std::string workspace;
+  bool no_early_stop = false;
+  bool no_rng = false;
+};
+
+constexpr std::string_view kWorkspaceEnding = ".workspace.jsonl";
+
+MemoryView view_named(const std::string& name) {
+  if (name == "module") return MemoryView::kModule;
+  return name == "moment" ? MemoryView::kMoment : MemoryView::kCategory;
+}
+
+// The table that was named, or the one beside the step.
+std::string find_workspace(const MemoryOptions& options, const Console& console) {
+  if (!options.workspace.empty()) return options.workspace;
+  const std::string beside = options.step + std::string(kWorkspaceEnding);
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(beside, code)) return {};
+  console.message(fmt::format("tidemark: using the workspace table {}\n", step::printable(beside)));
+  return beside;
+}
+
+ExitCode run_memory(const MemoryOptions& options, const Console& console) {
+  const plan::Policy policy = plan::parse_policy(options.policy, "--plan");
+  step::Step step = read_step_argument(options.step);
+  plan::Plan plan =
+      plan::make_plan(step, policy, {.preserve_rng = !options.no_rng, .early_stop = !options.no_early_stop});
+  MemoryReport report{.file = options.step,
+                      .policy = plan::policy_text(policy),
+                      .view = view_named(options.view),
+                      .depth = options.depth,
+                      .step = std::move(step),
+                      .plan = std::move(plan),
+                      .workspace_file = find_workspace(options, console),
+                      .workspace = {},
+                      .timeline = {}};
+  if (!report.workspace_file.empty()) report.workspace = memory::read_workspace(report.workspace_file);
+  report.timeline = memory::replay(
+      report.step, report.plan, {.workspace = report.workspace ? &*report.workspace : nullptr, .keep_changes = true});
+  if (!options.csv.empty()) write_file_atomically(options.csv, memory_csv(report));
+  if (console.json()) {
+    console.print_json(memory_json(report));
+  } else {
+    console.print(memory_text(report, console));
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+Command add_memory(CLI::App& root) {
+  CLI::App* app = new_command(
+      root,
+      {.name = "memory",
+       .summary = "Tell the memory of a step under a checkpointing plan",
+       .examples = {{{"build/tidemark memory examples/steps/two_layer_mlp.step.jsonl", "its peak, and what holds it"},
+                     {"build/tidemark memory examples/steps/two_layer_mlp.step.jsonl --plan full", "with checkpoints"},
+                     {"build/tidemark memory examples/steps/two_layer_mlp.step.jsonl --by module", "by module"}}}});
+  const auto options = std::make_shared<MemoryOptions>();
+  app->add_option(std::string(kStepName), options->step, kStepHelp)->required();
+  app->add_option("--plan", options->policy, "what is checkpointed: none (default), full, every:K or selective")
+      ->type_name("POLICY");
+  app->add_option("--by", options->view, "break the peak down by category (default), module or moment")
+      ->type_name("VIEW")
+      ->check(CLI::IsMember({"category", "module", "moment"}));
+  add_count(*app, "--depth", options->depth, "show modules down to N levels below the root");
+  app->add_option("--csv", options->csv, "also write every allocation and free to FILE")->type_name("FILE");
+  app->add_option("--workspace", options->workspace,
+                  "kernels' scratch memory; by default STEP.workspace.jsonl, if it is there")
+      ->type_name("FILE");
+  app->add_flag("--no-early-stop", options->no_early_stop, "recompute units to their end");
+  app->add_flag("--no-rng", options->no_rng, "checkpoints do not keep the RNG state");
+  return {app, [options](Console& console) { return run_memory(*options, console); }};
+}
+
+}  // namespace tidemark::cli

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "console.h"
+#include "tidemark/memory/timeline.h"
+#include "tidemark/memory/workspace.h"
+#include "tidemark/plan/plan.h"
+#include "tidemark/step/step.h"
+
+namespace tidemark::cli {
+
+enum class MemoryView { kCategory, kModule, kMoment };
+
+// All that `tidemark memory` has to say, before it is words.
+struct MemoryReport {
+  std::string file;
+  std::string policy;
+  MemoryView view = MemoryView::kCategory;
+  std::size_t depth = 0;
+  step::Step step;
+  plan::Plan plan;
+  std::string workspace_file;  // empty: none
+  std::optional<memory::WorkspaceTable> workspace;
+  memory::Timeline timeline;  // with its changes
+};
+
+// "backward, aten.mm.default in layers.0 (Linear), recomputing layers.0".
+std::string moment_text(const MemoryReport& report, const memory::Moment& moment);
+
+// What the figures leave out, one sentence each.
+std::vector<std::string> not_counted(const MemoryReport& report);
+
+std::string memory_text(const MemoryReport& report, const Console& console);
+Json memory_json(const MemoryReport& report);
+
+// Every change as comma-separated values, with a line of headings.
+std::string memory_csv(const MemoryReport& report);
+
+// The totals of all changes as bars over a line of passes, with the peak marked.
+std::string memory_chart(const MemoryReport& report);
+
+}  // namespace tidemark::cli
