@@ -226,7 +226,10 @@ class RandomProgram {
     const bool collective = random_.chance(5);
     OpFlags flags;
     for (const OpFlagName& flag : kOpFlagNames)
-      if (flag.flag != OpFlag::kCollective && random_.chance(5)) flags = flags | flag.flag;
+      if (flag.flag != OpFlag::kCollective && flag.flag != OpFlag::kUnwatched && random_.chance(5))
+        flags = flags | flag.flag;
+    const bool is_in_place = outputs.size() == 1 && outputs[0].alias == AliasKind::kMutates && outputs[0].input == 0;
+    if (is_in_place && random_.chance(30)) flags = flags | OpFlag::kUnwatched;
     if (collective) flags = flags | OpFlag::kCollective;
     const OpId op = b_.add_op({.name = random_.pick(kNames),
                                .pass = pass_,

@@ -253,6 +253,7 @@ class Replay {
   std::uint32_t unit_of_save(std::uint32_t save) const {
     return setup_.has_units() ? setup_.unit_of_save[save] : kNoUnit;
   }
+  bool is_watched(OpId op) const { return setup_.has_units() && setup_.is_watched_op[op.index()] != 0; }
   bool is_saved(OpId op) const { return setup_.has_units() && setup_.is_saved_op[op.index()] != 0; }
 
   void on_enter(CallId call) {
@@ -271,6 +272,7 @@ class Replay {
   void on_begin(OpId op) {
     ledger_.at.op = op;
     if (step_[op].call.has_value()) ledger_.set_call(step_[op].call);
+    if (is_watched(op)) return make_second_storage(op);
     if (has_row(op)) run_row(op, [this](std::uint32_t storage) { program_takes(storage); });
   }
 
@@ -415,6 +417,7 @@ class Replay {
   void begin_again(OpId op) {
     ledger_.at.op = op;
     ledger_.set_call(step_[op].call);
+    if (is_watched(op)) return make_second_storage(op);
     if (!is_saved(op) && has_row(op)) run_row(op, [this](std::uint32_t storage) { recompute_takes(storage); });
   }
 
@@ -488,6 +491,16 @@ class Replay {
         make(t_.events[row_.allocs[value]].id);
       }
     }
+  }
+
+  // An op that would write in place makes a new storage instead. Its input dies right after, so that from then on it
+  // does not matter which of the two is alive: the second one lives as long as the op.
+  void make_second_storage(OpId op) {
+    row_.op = op;
+    find_allocs(ledger_.at.event);
+    const StorageId storage = step_[step_.outputs(step_[op]).front().tensor].storage;
+    row_.hidden.push_back({instances_[storage.index()].bytes, true});
+    ledger_.came(Category::kWorkspace, hidden_block(0), row_.hidden.back().bytes);
   }
 
   // The alloc events of the op that begins at `begin`.

@@ -53,7 +53,12 @@ class Preparation {
     s_.unit_of_save.assign(t_.saves.size(), kNoUnit);
     s_.is_saved_op.assign(t_.ops.size(), 0);
     s_.is_cached.assign(t_.storages.size(), 0);
+    s_.is_watched_op.assign(t_.ops.size(), 0);
     seen_in_unit_.assign(t_.storages.size(), kNoUnit);
+    const bool some_are_watched =
+        std::any_of(plan_.units.begin(), plan_.units.end(), [](const plan::Unit& u) { return !u.saved_ops.empty(); });
+    if (options_.workspace != nullptr && some_are_watched)
+      watched_row_of_op_ = join_workspace(step_, *options_.workspace, true);
     for (std::uint32_t i = 0; i < plan_.units.size(); ++i) add_unit(i, plan_.units[i]);
   }
 
@@ -85,6 +90,10 @@ class Preparation {
   void add_event(std::uint32_t number, UnitFacts& facts, std::uint32_t at) {
     const Event& event = t_.events[at];
     if (event.kind == EventKind::kBegin) {
+      // Only a checkpoint that saves some ops has a dispatch mode.
+      const bool is_watched = !facts.saved_ops.empty();
+      if (is_watched && step_[OpId(event.id)].flags.has(OpFlag::kUnwatched)) s_.is_watched_op[event.id] = 1;
+      if (is_watched && !watched_row_of_op_.empty()) s_.row_of_op[event.id] = watched_row_of_op_[event.id];
       for (const TensorId input : step_.inputs(step_[OpId(event.id)])) add_input(number, facts, input);
     } else if (event.kind == EventKind::kPack && t_.saves[event.id].hooked) {
       add_input(number, facts, t_.saves[event.id].tensor);
@@ -131,6 +140,7 @@ class Preparation {
   Setup s_;
   std::vector<std::uint8_t> kept_;  // by storage: some save, frame or cache refers to it
   std::vector<std::uint32_t> seen_in_unit_;
+  std::vector<std::uint32_t> watched_row_of_op_;
   std::vector<StorageId> outputs_;
 };
 

@@ -33,6 +33,7 @@ struct Setup {
   std::vector<std::uint32_t> unit_of_save;  // of hooked saves packed in a region
   std::vector<std::uint8_t> is_saved_op;    // by op
   std::vector<std::uint8_t> is_cached;      // by storage: allocated in a saved op as one of its outputs
+  std::vector<std::uint8_t> is_watched_op;  // by op: does not write in place, since its unit's checkpoint watches
 
   bool has_units() const { return !units.empty(); }
 };

@@ -114,6 +114,7 @@ std::string workspace_key(const Step& step, OpId id) {
                  .remedy = {}});
   const Op& op = step[id];
   std::string key(step.text(op.name));
+  if (op.flags.has(OpFlag::kUnwatched)) key += '!';  // another kernel than when it makes a storage
   key += '(';
   bool first = true;
   for (const TensorId input : step.inputs(op)) {
@@ -136,14 +137,16 @@ std::string workspace_key(const Step& step, OpId id) {
   return key;
 }
 
-std::vector<std::uint32_t> join_workspace(const Step& step, const WorkspaceTable& table) {
+std::vector<std::uint32_t> join_workspace(const Step& step, const WorkspaceTable& table, bool are_watched) {
   const auto rows = rows_by_key(table);
   std::map<OpShape, std::uint32_t> row_of_shape;  // not hashed: a file could choose ids that collide
   std::vector<std::uint32_t> row_of_op(step.tables().ops.size(), kNoRow);
   for (std::uint32_t i = 0; i < row_of_op.size(); ++i) {
     const auto [found, is_new] = row_of_shape.try_emplace(shape_of(step, step[OpId(i)]), kNoRow);
     if (is_new) {
-      const auto row = rows.find(workspace_key(step, OpId(i)));
+      const std::string key = workspace_key(step, OpId(i));
+      auto row = are_watched ? rows.find(key + std::string(kWatchedSuffix)) : rows.end();
+      if (row == rows.end()) row = rows.find(key);
       if (row != rows.end()) found->second = row->second;
     }
     row_of_op[i] = found->second;

@@ -47,10 +47,16 @@ struct WorkspaceTable {
 // The key of an op: "aten.mm.default(float32[2,8;8,1],float32[8,4;1,8]){}".
 std::string workspace_key(const step::Step& step, step::OpId op);
 
-// By op, the position of its row in the table, or kNoRow. Each different op is looked up once.
+// A dispatch mode costs small allocations of its own. A row whose key ends so is for ops that one watches; without it
+// they have the same row as others.
+inline constexpr std::string_view kWatchedSuffix = " watched";
+
+// By op, the position of its row in the table, or kNoRow. Each different op is looked up once. `are_watched`: all of
+// them under a dispatch mode.
 // Throws: Error when the table has a key twice or a row that makes no sense.
 inline constexpr std::uint32_t kNoRow = 0xFFFFFFFFu;
-std::vector<std::uint32_t> join_workspace(const step::Step& step, const WorkspaceTable& table);
+std::vector<std::uint32_t> join_workspace(const step::Step& step, const WorkspaceTable& table,
+                                          bool are_watched = false);
 
 // What is wrong with the steps of a row, or nothing: "". Allocations are freed once, after they are made.
 std::string problem_of(const WorkspaceRow& row);

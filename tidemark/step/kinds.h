@@ -70,20 +70,22 @@ enum class OpFlag : std::uint16_t {
   kOpaque = 32,        // an atom: what it runs inside is not recorded
   kHostCopy = 64,      // copies from the device to the host
   kRouting = 128,      // chooses where values go (top-k and the like)
+  kUnwatched = 256,    // writes into its first input, but into a new storage when a dispatch mode watches
 };
 struct OpFlagName {
   OpFlag flag;
   char letter;
   std::string_view name;
 };
-inline constexpr std::array<OpFlagName, 8> kOpFlagNames = {{{OpFlag::kRandom, 'r', "random"},
+inline constexpr std::array<OpFlagName, 9> kOpFlagNames = {{{OpFlag::kRandom, 'r', "random"},
                                                             {OpFlag::kCollective, 'c', "collective"},
                                                             {OpFlag::kSideEffect, 'e', "side_effect"},
                                                             {OpFlag::kDataDependent, 'd', "data_dependent"},
                                                             {OpFlag::kMustSave, 'm', "must_save"},
                                                             {OpFlag::kOpaque, 'o', "opaque"},
                                                             {OpFlag::kHostCopy, 'h', "host_copy"},
-                                                            {OpFlag::kRouting, 't', "routing"}}};
+                                                            {OpFlag::kRouting, 't', "routing"},
+                                                            {OpFlag::kUnwatched, 'u', "unwatched"}}};
 
 // A set of OpFlag.
 class OpFlags {

@@ -417,6 +417,12 @@ class TableChecker {
             fmt::format("a version above {}", input.version), fmt::format("{}", value.version));
   }
 
+  bool writes_first_input(const Op& op) const {
+    if (op.outputs.count != 1) return false;
+    const Output& out = t_.output_pool[op.outputs.begin];
+    return out.alias == AliasKind::kMutates && out.input == 0;
+  }
+
   void check_facts(const Op& op, std::size_t id) const {
     const auto check_amount = [&](std::int64_t amount, const char* field) {
       if (amount < 0 && amount != Op::kUnknown)
@@ -425,6 +431,10 @@ class TableChecker {
     check_amount(op.flops, "flops");
     check_amount(op.read_bytes, "read_bytes");
     check_amount(op.written_bytes, "written_bytes");
+    if (op.flags.has(OpFlag::kUnwatched) && !writes_first_input(op))
+      found(Table::kOps, id, "flags",
+            "an op with the flag 'u' (unwatched) does something else than write into its first input",
+            "one output, which mutates input 0");
     if (op.flags.has(OpFlag::kCollective) != op.group.has_value())
       found(Table::kOps, id, "group", "a collective op names its group, and no other op does",
             op.flags.has(OpFlag::kCollective) ? "the name of a group" : "none",

@@ -212,6 +212,7 @@ def _own(name):
 
 
 def _language(config, cls, batch=4, length=128, **extra):
+    config.use_cache = False  # as for every training run with checkpointing: a cache would be filled twice
     model = cls(config)
     ids = _tokens(batch, length, config.vocab_size)
     return model, {"input_ids": ids, "labels": ids, **extra}, _transformers_loss
@@ -249,7 +250,7 @@ def _hugging(name):
         config = tf.ConvNextConfig(hidden_sizes=[24, 48], depths=[2, 2], num_stages=2, num_labels=10)
         return tf.ConvNextForImageClassification(config), {"pixel_values": torch.randn(8, 3, 64, 64), "labels": torch.randint(0, 10, (8,))}, _transformers_loss
     if name == "whisper":
-        config = tf.WhisperConfig(d_model=96, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=256, decoder_ffn_dim=256, vocab_size=512, num_mel_bins=16, max_source_positions=64, max_target_positions=64, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1)
+        config = tf.WhisperConfig(d_model=96, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=256, decoder_ffn_dim=256, vocab_size=512, num_mel_bins=16, max_source_positions=64, max_target_positions=64, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1, use_cache=False)
         ids = _tokens(4, 48, 512)
         return tf.WhisperForConditionalGeneration(config), {"input_features": torch.randn(4, 16, 128), "labels": ids}, _transformers_loss
     if name == "mamba2":

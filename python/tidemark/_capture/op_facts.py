@@ -102,9 +102,10 @@ class OpFacts:
         return self.switch is None or given.get(self.switch, True) is not False
 
 
-# When somebody watches the dispatcher, PyTorch writes gradients out of place that it would otherwise write in place
+# When somebody watches the dispatcher, PyTorch writes some results out of place that it would otherwise write in place
 # (FunctionsManual.cpp and attention.cpp, areAnyTensorSubclassLike; input_buffer.cpp, can_accumulate_inplace). These are
-# the ops it does that with, and what it runs when nobody watches, with the arguments that one takes in addition.
+# the ops it does that with, and what it runs when nobody watches, with the arguments that one takes in addition. The
+# Step keeps the name that a watcher sees, with the flag "unwatched".
 aten = torch.ops.aten
 IN_PLACE = {
     aten.add.Tensor: (aten.add_.Tensor, {}),

@@ -16,7 +16,7 @@ from dataclasses import fields, is_dataclass
 import torch
 
 from .. import _core
-from .op_facts import IN_PLACE, OpFacts, facts_of
+from .op_facts import IN_PLACE, OpFacts
 from .workspace import NumberSpecimen, specimen
 from .sources import user_line
 
@@ -687,8 +687,8 @@ class Recorder:
                 outputs.append((self._tensor(ref, d.tensors[i], False), "mutates", i))
         return outputs
 
-    def _add_op(self, func, facts: OpFacts, d: Described, outputs, call, node, source, in_backward: bool) -> None:
-        kind = (d.args_key, tuple([self.layout_of[i] for i in d.inputs]))
+    def _add_op(self, func, facts: OpFacts, d: Described, outputs, call, node, source, in_backward: bool, unwatched: bool = False) -> None:
+        kind = (d.args_key, unwatched, tuple([self.layout_of[i] for i in d.inputs]))
         if kind not in self.samples:  # ops of a kind have the same arguments and layouts; one of each is kept, to be measured
             args = [specimen(a) for a in d.args]
             for i in d.numbers:
@@ -702,6 +702,8 @@ class Recorder:
         flags = facts.flags
         if facts.random and facts.is_random(d.given):
             flags = flags + ("random",)
+        if unwatched:
+            flags = flags + ("unwatched",)
         if self.functions and not in_backward:
             flags = flags + ("opaque",)
         self.builder.add_op(
@@ -822,8 +824,6 @@ class Recorder:
         builder.begin(op)
         if in_place:
             func, more = IN_PLACE[func]
-            facts = facts_of(func)
-            d.args_key = (facts.name, *d.args_key[1:])
             d.kwargs.update(more)
             ref.sid = pending.first.sid
             ref.version = pending.first.version + 1
@@ -839,7 +839,7 @@ class Recorder:
         self.layout_of.append(layout)
         self.tensors[(ref.sid, ref.version, dtype, size, stride, offset)] = tensor
         outputs = [(tensor, "mutates", 0) if in_place else (tensor, "fresh", None)]
-        self._add_op(func, facts, d, outputs, pending.call, pending.node, pending.source, pending.in_backward)
+        self._add_op(func, facts, d, outputs, pending.call, pending.node, pending.source, pending.in_backward, in_place)
         builder.end(op)
 
 

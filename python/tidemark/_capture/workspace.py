@@ -13,6 +13,8 @@ import sys
 
 import torch
 
+from .. import _core
+
 # Above this many bytes of arguments an op is not run.
 MOST_BYTES = 256 << 20
 _BATCH = 32
@@ -88,7 +90,8 @@ def _bytes(value) -> int:
 
 
 def measure(samples: dict) -> tuple[dict, list]:
-    """{kind: row} of the ops that do more than allocate their outputs in order, and the kinds that were not run."""
+    """{kind: (row, row under a dispatch mode)} of the ops that do more than allocate their outputs in order, and the
+    kinds that were not run."""
     kinds, ops, skipped = [], [], []
     for kind, (func, args, kwargs, _) in samples.items():
         try:
@@ -113,7 +116,25 @@ def measure(samples: dict) -> tuple[dict, list]:
             rows[kinds[first + reached]] = False
             first += reached + 1
     skipped += [kind for kind, row in rows.items() if row is False]
-    return {kind: row for kind, row in rows.items() if row}, skipped
+    return {kind: pair for kind, pair in rows.items() if pair and not all(_is_plain(row) for row in pair)}, skipped
+
+
+def _is_plain(row: list) -> bool:
+    """Just its outputs, in order."""
+    return row == [[0, k] for k in range(len(row))]
+
+
+def table(step, samples: dict):
+    """The workspace table of a step, and the names of the ops that could not be measured."""
+    rows, skipped = measure(samples)
+    listed = []
+    for kind, (plain, watched) in rows.items():
+        key = _core.workspace_key(step, samples[kind][3])
+        if not _is_plain(plain):
+            listed.append((key, [tuple(s) for s in plain], False))
+        if watched != plain:
+            listed.append((key + " watched", [tuple(s) for s in watched], False))
+    return _core.WorkspaceTable(listed, device="cpu"), [kind[0][0] for kind in skipped]
 
 
 def _run(ops: list, batch: int) -> tuple[dict, int]:

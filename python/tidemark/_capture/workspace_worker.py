@@ -1,17 +1,19 @@
 """Runs ops alone, for real, and prints what they allocate. A process of its own: an op on made-up values may crash.
 
 Reads one JSON object from standard input: {"threads": n, "ops": [{"op": name, "args": [...], "kwargs": {...}}, ...]}.
-Prints "run N" before a batch that starts with op N, and "row N JSON" for each op: its row, null when it allocates just
-its outputs in order, or false when it cannot be run.
+Prints "run N" before a batch that starts with op N, and "row N JSON" for each op: its rows, plain and under a dispatch
+mode, or false when it cannot be run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
+from torch.utils._python_dispatch import TorchDispatchMode
 
 LABEL = "tidemark "
 
@@ -77,25 +79,37 @@ def run_batch(ops: list, first: int) -> dict:
                 if op["op"] in PREPARE:
                     args = PREPARE[op["op"]](args)
                 func(*args, **kwargs)  # once before: kernels keep things from their first run
-                args = value_of(op["args"])
-                if op["op"] in PREPARE:
-                    args = PREPARE[op["op"]](args)
-                with record_function(f"{LABEL}{number}"):
-                    out = func(*args, **kwargs)
-                given = {s.data_ptr() for s in storages(list(args) + list(kwargs.values()), [])}
-                outputs[number] = [s.data_ptr() for s in storages(out, []) if s.data_ptr() not in given]
-                del out, args, kwargs
+                for way in ("plain", "watched"):
+                    args = value_of(op["args"])
+                    if op["op"] in PREPARE:
+                        args = PREPARE[op["op"]](args)
+                    with record_function(f"{LABEL}{number} {way}"), WAYS[way]:
+                        out = func(*args, **kwargs)
+                    given = {s.data_ptr() for s in storages(list(args) + list(kwargs.values()), [])}
+                    outputs[number, way] = [s.data_ptr() for s in storages(out, []) if s.data_ptr() not in given]
+                    del out, args
             except Exception:
-                outputs.pop(number, None)
-    rows: dict = {number: False for number in range(first, first + len(ops))}
-    for number, events in windows(profiler):
-        if number in outputs:
-            rows[number] = row_of(events, outputs[number])
+                outputs.pop((number, "plain"), None)
+    found: dict = {}
+    for number, way, events in windows(profiler):
+        if (number, way) in outputs:
+            found[number, way] = row_of(events, outputs[number, way])
+    rows: dict = {}
+    for number in range(first, first + len(ops)):
+        rows[number] = [found[number, way] for way in WAYS] if (number, "plain") in outputs else False
     return rows
 
 
+class Watch(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+WAYS = {"plain": contextlib.nullcontext(), "watched": Watch()}
+
+
 def windows(profiler):
-    """(number, [(address, signed bytes)]) of each labelled run."""
+    """(number, way, [(address, signed bytes)]) of each labelled run."""
     pending = list(profiler.profiler.kineto_results.experimental_event_tree())
     while pending:
         event = pending.pop()
@@ -103,7 +117,8 @@ def windows(profiler):
             found: list = []
             allocations(event, found)
             found.sort(key=lambda a: a[0])
-            yield int(event.name[len(LABEL) :]), [(address, bytes) for _, address, bytes in found]
+            number, way = event.name[len(LABEL) :].split()
+            yield int(number), way, [(address, bytes) for _, address, bytes in found]
         else:
             pending.extend(event.children)
 
@@ -116,10 +131,9 @@ def allocations(event, into: list) -> None:
         allocations(child, into)
 
 
-def row_of(events: list, outputs: list) -> list | None:
+def row_of(events: list, outputs: list) -> list:
     last = {address: at for at, (address, bytes) in enumerate(events) if bytes > 0}  # an address can be used twice
     fresh = {last[address]: k for k, address in enumerate(dict.fromkeys(a for a in outputs if a in last))}
-    order = [k for _, k in sorted(fresh.items())]
     row: list = []
     open_scratch: dict = {}
     count = 0
@@ -132,7 +146,7 @@ def row_of(events: list, outputs: list) -> list | None:
             count += 1
         elif address in open_scratch:
             row.append([2, open_scratch.pop(address)])
-    return row if count > 0 or order != sorted(order) else None
+    return row
 
 
 def main() -> None:
