@@ -56,6 +56,8 @@ class RecordMode(TorchDispatchMode):
     def warm(self, func, facts, args, out) -> None:
         """Before the recorded step: only which storages there are."""
         recorder = self.recorder
+        if not recorder.saw_backward and torch._C._current_graph_task_id() != -1:
+            recorder.saw_backward = True
         for t in out if isinstance(out, (list, tuple)) else (out,):
             if isinstance(t, _Tensor):
                 storage = t.untyped_storage()
@@ -131,6 +133,7 @@ class FakeRecordMode(RecordMode):
         super().__init__(recorder)
         self.fakes = fakes
         self.shadows = Shadows()
+        self.stand_ins: dict = {}  # by id of a real parameter: the fake in its place
         self._fake_class = torch._subclasses.fake_tensor.FakeTensor
         recorder.on_adopt = self.faked
 
@@ -188,16 +191,22 @@ class FakeRecordMode(RecordMode):
         return t if isinstance(t, self._fake_class) else self._adopt(t)
 
     def _adopt(self, real):
+        stand_in = self.stand_ins.get(id(real))  # a parameter that the program kept for itself
+        if stand_in is not None:
+            return stand_in
         fake = self.fakes.of(real)
         recorder = self.recorder
         storage = fake.untyped_storage()
         if storage._cdata not in recorder.live:
             recorder.know(fake, "input", fixed=True)
-        if getattr(fake, "_tidemark_shadow", None) is None and worth_following(real.dtype, real.numel()):
-            if real.device.type == "cpu":
-                with undispatched():
-                    fake._tidemark_shadow = real.detach().clone()
+        if getattr(fake, "_tidemark_shadow", None) is None:
+            self.give_shadow(fake, real)
         return fake
+
+    def give_shadow(self, fake, real) -> None:
+        if real.device.type == "cpu" and worth_following(real.dtype, real.numel()):
+            with undispatched(), torch.no_grad():
+                fake._tidemark_shadow = real.detach().clone()
 
     def _all_faked(self, value):
         if isinstance(value, _Tensor):

@@ -80,6 +80,8 @@ class Recorder:
         self.running: int | None = None
         self.number_ops: set = set()  # (overload, arguments) with a number in a tensor's place, seen while warming up
         self.saved_numbers: dict = {}  # overload: whether autograd saves that number
+        self.checkpoint_depth = 0  # open checkpoints of the model's own
+        self.saw_backward = False
         self.watchful = 0  # inside functions that write in place when nobody watches
         self.autocasts: list[str] = []  # open autocast regions
         self.functions: list[str] = []  # open autograd.Function.apply calls
@@ -213,6 +215,8 @@ class Recorder:
             builder.add_node(name, sequence=sequence, pass_=pass_id)
         for node, slot, tensor, hooked in self.saves:
             builder.add_save(node, slot, tensor, hooked=hooked)
+
+    def write_notes(self, builder) -> None:
         for kind, text, op in self.notes:
             builder.add_note(kind, text, op)
 
@@ -724,14 +728,16 @@ class Recorder:
     def _region(self, call) -> int | None:
         grad = torch.is_grad_enabled() or self.pass_kind == "optimizer"
         autocast = self.autocasts[-1] if self.autocasts else None
-        if grad and autocast is None:
+        if grad and autocast is None and self.checkpoint_depth == 0:
             return None
-        key = (call, grad, autocast)
+        key = (call, grad, autocast, self.checkpoint_depth)
         region = self.regions.get(key)
         if region is None:
+            for _ in range(self.checkpoint_depth):
+                region = self.builder.add_region("checkpoint", parent=region, call=call)
             if autocast is not None:
                 args = self.builder.intern_args({"dtype": autocast})
-                region = self.builder.add_region("autocast", call=call, args=args)
+                region = self.builder.add_region("autocast", parent=region, call=call, args=args)
             if not grad:
                 region = self.builder.add_region("no_grad", parent=region, call=call)
             self.regions[key] = region

@@ -3,101 +3,304 @@
 from __future__ import annotations
 
 import contextlib
+import time
+import warnings
 from collections import defaultdict
 
 import torch
 
 from .. import _core
-from . import state, watch
+from . import checks, state, watch, workspace
+from .errors import CaptureError
 from .fakes import Fakes, not_traced
 from .modes import DataDependent, FakeRecordMode, FunctionMode, RecordMode
+from .op_facts import IN_PLACE  # noqa: F401  (imported early: it looks ops up)
 from .recorder import Recorder
 
+MODES = ("auto", "fake", "real")
 
-def capture(step_fn, model, optimizer, *, mode: str, target: str):
-    if mode == "fake":
-        return _fake(step_fn, model, optimizer, target)
+
+class Options:
+    __slots__ = ("target", "workspace", "ignore_checkpointing")
+
+    def __init__(self, target: str, workspace: bool, ignore_checkpointing: bool) -> None:
+        self.target = target
+        self.workspace = workspace
+        self.ignore_checkpointing = ignore_checkpointing
+
+
+def capture(step_fn, model, optimizer, mode: str, options: Options):
+    checks.arguments(step_fn, model, optimizer, mode, options.target)
     if mode == "real":
-        return _real(step_fn, model, optimizer, target)
+        return _record(Session(model, optimizer, True, options, step_fn), step_fn)
     try:
-        return _fake(step_fn, model, optimizer, target)
+        return _record(Session(model, optimizer, False, options, step_fn), step_fn)
     except Exception as error:
-        return _real(step_fn, model, optimizer, target, because=str(error))
+        reason = _why_fakes_failed(error)
+        if reason is None:
+            raise
+        if mode == "fake" or checks.is_meta(model):
+            raise CaptureError(
+                f"the step cannot be recorded on fake tensors: {reason}; try mode='real', which runs the step on real "
+                "data and puts everything back afterwards"
+            ) from error
+        warnings.warn(f"the step was recorded with real tensors, since fake ones cannot follow it: {reason}", stacklevel=3)
+        session = Session(model, optimizer, True, options, step_fn)
+        session.recorder.note("real", f"recorded with real tensors, since fake ones cannot follow it: {reason}")
+        return _record(session, step_fn)
 
 
-def _fake(step_fn, model, optimizer, target):
-    recorder = Recorder("cpu")
-    fakes = Fakes()
-    mode = FakeRecordMode(recorder, fakes)
-    with contextlib.ExitStack() as stack:
+def _record(session: Session, step_fn):
+    with session:
+        while not session.is_done:
+            step_fn()
+            session.end_step()
+    return session.result()
+
+
+def _why_fakes_failed(error: Exception) -> str | None:
+    """What fake tensors could not do, or None when the error is the program's own."""
+    if isinstance(error, DataDependent):
+        return str(error)
+    if isinstance(error, (CaptureError, KeyboardInterrupt)):
+        return None
+    from torch._subclasses import fake_tensor
+
+    kinds = tuple(
+        kind
+        for kind in (
+            getattr(fake_tensor, "UnsupportedFakeTensorException", None),
+            getattr(fake_tensor, "UnsupportedOperatorException", None),
+            getattr(fake_tensor, "DynamicOutputShapeException", None),
+            getattr(fake_tensor, "DataDependentOutputException", None),
+            getattr(fake_tensor, "UnsupportedMutationAliasingException", None),
+        )
+        if kind is not None
+    )
+    text = str(error)
+    if isinstance(error, kinds) or any(word in text for word in ("FakeTensor", "fake tensor", "meta device", "Meta tensors", "tensor subclass")):
+        return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
+    return None
+
+
+class Session:
+    """Records the second of the steps that run while it is open."""
+
+    def __init__(self, model, optimizer, real: bool, options: Options, step_fn=None) -> None:
+        checks.model(model, real)
+        self.model = model
+        self.optimizer = optimizer
+        self.real = real
+        self.options = options
+        self.step_fn = step_fn
+        self.recorder = Recorder("cpu")
+        self.is_done = False
+        self._steps = 0
+        self._builder = None
+        self._step = None
+        self._steppers: list = []
+
+    # -- open and close --
+
+    def __enter__(self) -> Session:
+        self._stack = contextlib.ExitStack()
+        try:
+            self._open(self._stack)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.recorder.builder = None
+        self._stack.close()
+
+    def _open(self, stack: contextlib.ExitStack) -> None:
+        self._keep_state(stack)
+        stack.enter_context(state.NoCollection())
+        if self.real:
+            self.parameters = list(dict.fromkeys(self.model.parameters()))
+            around = contextlib.nullcontext()
+            self.mode = RecordMode(self.recorder)
+        else:
+            fakes = Fakes()
+            stack.callback(_clear_fake_gradients, fakes)
+            self.mode = FakeRecordMode(self.recorder, fakes)
+            swapped = _swap_model(self.model, fakes, self.mode)
+            self.parameters = list(swapped.values())
+            if self.optimizer is not None:
+                _swap_optimizer(self.optimizer, fakes, swapped, self.mode)
+            around = fakes.mode
+        for parameter in self.parameters:
+            self.recorder.know(parameter, "parameter", fixed=True)
+        for buffer in self.model.buffers():
+            self.recorder.know(buffer, "buffer", fixed=True)
+        stack.enter_context(not_traced())
+        stack.enter_context(watch.module_calls(self.model, self.recorder))
+        stack.enter_context(watch.optimizer_steps(self.recorder, self._steppers))
+        stack.enter_context(watch.autocasts(self.recorder))
+        stack.enter_context(watch.functions(self.recorder))
+        stack.enter_context(watch.checkpoints(self.recorder, self.options.ignore_checkpointing))
+        stack.enter_context(FunctionMode(self.recorder))
+        stack.enter_context(around)
+        stack.enter_context(self.mode)
+        # Until the recorded step begins, pack returns the tensor itself.
+        stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self.mode.pack, self.mode.unpack))
+        self._began = time.perf_counter()
+
+    def _keep_state(self, stack: contextlib.ExitStack) -> None:
         random_state = state.RandomState()
         stack.callback(random_state.put_back)
-        objects = state.Objects()
-        for module in model.modules():
+        self._objects = objects = state.Objects()
+        for module in self.model.modules():
             objects.keep(module)
-        for helper in state.reachable_helpers(step_fn):
+        for helper in state.reachable_helpers(self.step_fn):
             objects.keep(helper)
         stack.callback(objects.put_back)
         optimizers = state.Optimizers()
-        if optimizer is not None:
-            objects.keep(optimizer)
-            optimizers.keep(optimizer)
         stack.callback(optimizers.put_back)
-        stack.enter_context(state.NoCollection())
-        leaves = _Leaves()
-        stack.callback(leaves.put_back, fakes)
-        parameters = _swap_model(model, fakes)
+        if self.real:
+            values = state.Values()
+            stack.callback(values.put_back)
+            for parameter in self.model.parameters():
+                values.keep(parameter)
+                values.keep_gradient(parameter)
+            for buffer in self.model.buffers():
+                values.keep(buffer)
+        if self.optimizer is not None:
+            objects.keep(self.optimizer)
+            optimizers.keep(self.optimizer)
+            if self.real:
+                for entries in self.optimizer.state.values():
+                    for value in entries.values():
+                        if isinstance(value, torch.Tensor):
+                            values.keep(value)
+
+    # -- steps --
+
+    def end_step(self) -> bool:
+        """Says that a step has ended; whether the recording is complete."""
+        if self.is_done:
+            return True
+        self._steps += 1
+        recorder = self.recorder
+        if self._steps == 1:
+            if not recorder.saw_backward:
+                raise CaptureError(
+                    "the step ran no backward, so there is nothing to checkpoint; expected a whole training step: "
+                    "zero_grad, forward, loss, backward, optimizer step"
+                )
+            self.warm_seconds = time.perf_counter() - self._began
+            self._begin()
+            self._began = time.perf_counter()
+        else:
+            recorder.end()
+            self.recorded_seconds = time.perf_counter() - self._began
+            self.is_done = True
+            self._note_changes()
+            self._builder.add_meta("recorded by", f"tidemark {_core.__version__}")
+            self._builder.add_meta("torch", torch.__version__)
+            self._builder.add_meta("mode", "real" if self.real else "fake")
+            self._builder.add_meta("target", self.options.target)
+            recorder.write_notes(self._builder)
+        return self.is_done
+
+    def result(self):
+        """The recorded Step; the session is closed."""
+        if self._step is None:
+            if not self.is_done:
+                raise CaptureError("nothing is recorded yet: two steps have to run, and end_step() be called after each")
+            self._step = self._builder.finish()
+            if self.options.workspace and self.options.target == "cpu":
+                began = time.perf_counter()
+                table, skipped = workspace.table(self._step, self.recorder.samples)
+                self._step.workspace = table
+                self._step.unmeasured = sorted(set(skipped))
+                self.workspace_seconds = time.perf_counter() - began
+        return self._step
+
+    def _begin(self) -> None:
+        recorder = self.recorder
+        with self._paused():
+            for func in recorder.number_ops:
+                recorder.saved_numbers[func] = _saves_number(func)
+        optimizer = self.optimizer
+        if optimizer is None and self._steppers:
+            optimizer = self._steppers[0]
+        builder = self._builder = _core.StepBuilder()
+        module_ids: dict = {}
+        for name, module in self.model.named_modules():
+            parent_name, _, attribute = name.rpartition(".")
+            parent = None if module is self.model else module_ids[self.model.get_submodule(parent_name)]
+            module_ids[module] = builder.add_module(parent, attribute, type(module).__name__)
+        starting: list = []
+        owners = {}
+        for parameter in self.parameters:
+            owners[parameter] = recorder.know(parameter, "parameter", fixed=True)
+            starting.append(owners[parameter])
+        for buffer in self.model.buffers():
+            starting.append(recorder.know(buffer, "buffer", fixed=True))
         if optimizer is not None:
-            _swap_optimizer(optimizer, fakes, parameters, mode)
-        return _run(step_fn, model, optimizer, recorder, mode, fakes.mode, list(parameters.values()))
+            for parameter, entries in optimizer.state.items():
+                for value in _tensors_in(entries):
+                    starting.append(recorder.know(value, "optimizer_state", owners.get(parameter), fixed=True))
+        for parameter in self.parameters:
+            if parameter.grad is not None:
+                recorder.is_gradient(owners[parameter], parameter.grad)
+                starting.append(recorder._ref_of(parameter.grad))
+        recorder.begin(builder, module_ids, starting)
+        for module, module_id in module_ids.items():
+            for name, parameter in module._parameters.items():
+                if parameter is not None:
+                    tensor = recorder.tensor(parameter)
+                    builder.add_binding(module_id, name, tensor, kind="parameter", trainable=parameter.requires_grad)
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    builder.add_binding(module_id, name, recorder.tensor(buffer), kind="buffer", trainable=False)
+
+        def gradients() -> None:
+            for parameter in self.parameters:
+                gradient = parameter.grad
+                if gradient is not None:
+                    recorder.is_gradient(owners[parameter], gradient)
+
+        recorder.gradients_of = gradients
+
+    @contextlib.contextmanager
+    def _paused(self):
+        """Work of our own on real tensors, with autograd as it is outside."""
+        with torch.utils._mode_utils.no_dispatch(), torch.overrides._no_torch_function_mode() if hasattr(
+            torch.overrides, "_no_torch_function_mode"
+        ) else contextlib.nullcontext():
+            yield
+
+    def _note_changes(self) -> None:
+        names = {id(module): name for name, module in self.model.named_modules()}
+        hidden = ("_forward_hooks", "_forward_pre_hooks", "_parameters", "_buffers", "_modules")
+        for thing, attribute in self._objects.changed():
+            if id(thing) in names and not attribute.startswith(hidden):
+                where = names[id(thing)] or "(root)"
+                self.recorder.note("changed", f"module {where} changed its attribute '{attribute}' during the step")
 
 
-def _real(step_fn, model, optimizer, target, because=None):
-    recorder = Recorder("cpu")
-    mode = RecordMode(recorder)
-    with contextlib.ExitStack() as stack:
-        random_state = state.RandomState()
-        stack.callback(random_state.put_back)
-        objects = state.Objects()
-        for module in model.modules():
-            objects.keep(module)
-        for helper in state.reachable_helpers(step_fn):
-            objects.keep(helper)
-        stack.callback(objects.put_back)
-        values = state.Values()
-        parameters = list(dict.fromkeys(model.parameters()))
-        for parameter in parameters:
-            values.keep(parameter)
-            values.keep_gradient(parameter)
-        for buffer in model.buffers():
-            values.keep(buffer)
-        optimizers = state.Optimizers()
-        if optimizer is not None:
-            objects.keep(optimizer)
-            optimizers.keep(optimizer)
-            kept = [(entries, dict(entries)) for entries in optimizer.state.values()]
-            for entries, _ in kept:
-                for value in entries.values():
-                    if isinstance(value, torch.Tensor):
-                        values.keep(value)
-        stack.callback(optimizers.put_back)
-        stack.callback(values.put_back)
-        stack.enter_context(state.NoCollection())
-        if because is not None:
-            recorder.note("real", f"recorded with real tensors, because fake ones could not follow: {because}")
-        return _run(step_fn, model, optimizer, recorder, mode, contextlib.nullcontext(), parameters)
+def _tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        return [t for item in value.values() for t in _tensors_in(item)]
+    if isinstance(value, (list, tuple)):
+        return [t for item in value for t in _tensors_in(item)]
+    return []
 
 
-class _Leaves:
+def _clear_fake_gradients(fakes: Fakes) -> None:
     """Real tensors that the program made part of the step: a gradient that reached them is fake."""
-
-    def put_back(self, fakes: Fakes) -> None:
-        for real in fakes.real_leaves():
-            if real.is_leaf and real.grad is not None and fakes.is_fake(real.grad):
-                real.grad = None
+    for real in fakes.real_leaves():
+        if real.is_leaf and real.grad is not None and fakes.is_fake(real.grad):
+            real.grad = None
 
 
-def _swap_model(model, fakes: Fakes) -> dict:
+def _swap_model(model, fakes: Fakes, mode: FakeRecordMode) -> dict:
     """Fake parameters and buffers in place of the real ones; ties stay ties."""
     parameters: dict = {}
     buffers: dict = {}
@@ -112,6 +315,7 @@ def _swap_model(model, fakes: Fakes) -> dict:
                 if parameter.grad is not None:
                     fake.grad = fakes.of(parameter.grad)
                 parameters[parameter] = fake
+                mode.stand_ins[id(parameter)] = fake
             module._parameters[name] = fake
         for name, buffer in module._buffers.items():
             if buffer is None:
@@ -119,119 +323,44 @@ def _swap_model(model, fakes: Fakes) -> dict:
             fake = buffers.get(buffer)
             if fake is None:
                 fake = buffers[buffer] = fakes.of(buffer)
+                mode.give_shadow(fake, buffer)
             module._buffers[name] = fake
     return parameters
 
 
 def _swap_optimizer(optimizer, fakes: Fakes, parameters: dict, mode: FakeRecordMode) -> None:
+    def faked(value):
+        if isinstance(value, torch.Tensor):
+            fake = fakes.of(value)
+            if value.numel() == 1:
+                mode.give_shadow(fake, value)
+            return fake
+        if isinstance(value, dict):
+            return {k: faked(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(faked(v) for v in value)
+        return value
+
     for group in optimizer.param_groups:
         group["params"] = [parameters.get(p, p) for p in group["params"]]
     swapped = defaultdict(dict)
     for parameter, entries in optimizer.state.items():
-        fake_entries = {}
-        for name, value in entries.items():
-            if isinstance(value, torch.Tensor):
-                fake = fakes.of(value)
-                if value.numel() == 1:
-                    mode.shadows.set(fake, value.detach().clone())
-                value = fake
-            fake_entries[name] = value
-        swapped[parameters.get(parameter, parameter)] = fake_entries
+        swapped[parameters.get(parameter, parameter)] = faked(entries)
     optimizer.state = swapped
-
-
-LAST = None
-
-
-def _run(step_fn, model, optimizer, recorder: Recorder, mode: RecordMode, around, parameters: list):
-    global LAST
-    LAST = recorder
-    steppers: list = []
-    with (
-        not_traced(),
-        watch.module_calls(model, recorder),
-        watch.optimizer_steps(recorder, steppers),
-        watch.autocasts(recorder),
-        watch.functions(recorder),
-    ):
-        for parameter in parameters:
-            recorder.know(parameter, "parameter", fixed=True)
-        for buffer in model.buffers():
-            recorder.know(buffer, "buffer", fixed=True)
-        functions = FunctionMode(recorder)
-        with functions, around, mode:
-            step_fn()
-        for func in recorder.number_ops:
-            recorder.saved_numbers[func] = _saves_number(func)
-        builder, module_ids, starting = _prepare(model, optimizer or (steppers[0] if steppers else None), recorder, parameters)
-        with functions, around, mode, torch.autograd.graph.saved_tensors_hooks(mode.pack, mode.unpack):
-            _begin(recorder, builder, module_ids, starting, model, parameters)
-            step_fn()
-            recorder.end()
-    return builder.finish()
 
 
 def _saves_number(func) -> bool:
     """Whether autograd keeps the tensor that a number in a tensor's place becomes: tried on one element."""
     x = torch.ones(1, requires_grad=True)
-    try:
-        out = func(x, 0.5)
-    except Exception:
-        return False
-    node = out.grad_fn
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t), torch.enable_grad():
+        try:
+            out = func(x, 0.5)
+        except Exception:
+            return False
+    node = out.grad_fn if isinstance(out, torch.Tensor) else None
     for name in dir(node):
         if name.startswith("_saved_"):
             value = getattr(node, name)
             if isinstance(value, torch.Tensor) and value.dim() == 0:
                 return True
     return False
-
-
-def _prepare(model, optimizer, recorder: Recorder, parameters: list):
-    builder = _core.StepBuilder()
-    module_ids: dict = {}
-    names = {module: name for name, module in model.named_modules()}
-    for name, module in model.named_modules():
-        parent_name, _, attribute = name.rpartition(".")
-        parent = module_ids[model.get_submodule(parent_name)] if module is not model else None
-        module_ids[module] = builder.add_module(parent, attribute, type(module).__name__)
-    starting: list = []
-    by_parameter = {}
-    for parameter in parameters:
-        ref = recorder.know(parameter, "parameter", fixed=True)
-        by_parameter[parameter] = ref
-        starting.append(ref)
-    for buffer in model.buffers():
-        starting.append(recorder.know(buffer, "buffer", fixed=True))
-    if optimizer is not None:
-        for parameter, entries in optimizer.state.items():
-            for value in entries.values():
-                if isinstance(value, torch.Tensor):
-                    starting.append(recorder.know(value, "optimizer_state", by_parameter.get(parameter), fixed=True))
-    for parameter in parameters:
-        if parameter.grad is not None:
-            recorder.is_gradient(by_parameter[parameter], parameter.grad)
-            ref = recorder._ref_of(parameter.grad)
-            starting.append(ref)
-    return builder, module_ids, starting
-
-
-def _begin(recorder: Recorder, builder, module_ids, starting, model, parameters) -> None:
-    recorder.begin(builder, module_ids, starting)
-    for module, module_id in module_ids.items():
-        for name, parameter in module._parameters.items():
-            if parameter is not None:
-                builder.add_binding(
-                    module_id, name, recorder.tensor(parameter), kind="parameter", trainable=parameter.requires_grad
-                )
-        for name, buffer in module._buffers.items():
-            if buffer is not None:
-                builder.add_binding(module_id, name, recorder.tensor(buffer), kind="buffer", trainable=False)
-
-    def gradients() -> None:
-        for parameter in parameters:
-            gradient = parameter.grad
-            if gradient is not None:
-                recorder.is_gradient(recorder._ref_of(parameter), gradient)
-
-    recorder.gradients_of = gradients

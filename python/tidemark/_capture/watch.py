@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import torch
+import torch.utils.checkpoint
 from torch.optim import optimizer as optimizer_module
 
 from .recorder import Recorder
@@ -32,7 +33,7 @@ def module_calls(model, recorder: Recorder):
     try:
         for module in names:
             handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
-            handles.append(module.register_forward_hook(after, with_kwargs=True, prepend=True))
+            handles.append(module.register_forward_hook(after, with_kwargs=True, prepend=True, always_call=True))
         yield
     finally:
         for handle in handles:
@@ -107,3 +108,33 @@ def functions(recorder: Recorder):
 
     with _replaced(cls, "apply", classmethod(applied)):
         yield
+
+
+@contextlib.contextmanager
+def checkpoints(recorder: Recorder, ignore: bool):
+    """Notices a model that checkpoints itself; with `ignore`, it does not."""
+    module = torch.utils.checkpoint
+    name = "_checkpoint_without_reentrant_generator"
+    if not hasattr(module, name):
+        yield
+        return
+    generator = getattr(module, name)
+
+    def noticed(*args, **kwargs):
+        where = recorder.module_stack[-1] if recorder.module_stack else ""
+        did = "ignored, as asked" if ignore else "recorded as it ran; ignore_checkpointing=True records the step without it"
+        recorder.note("checkpointing", f"module {where or '(root)'} checkpoints itself: {did}")
+        if ignore:
+            yield
+            return
+        recorder.checkpoint_depth += 1
+        try:
+            yield from generator(*args, **kwargs)
+        finally:
+            recorder.checkpoint_depth -= 1
+
+    setattr(module, name, noticed)
+    try:
+        yield
+    finally:
+        setattr(module, name, generator)

@@ -1,0 +1,64 @@
+"""What a capture is given, looked at before anything is touched: each problem is its own sentence."""
+
+from __future__ import annotations
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from .errors import CaptureError
+
+MODES = ("auto", "fake", "real")
+TARGETS = ("cpu", "cuda")
+
+
+def arguments(step_fn, model, optimizer, mode: str, target: str) -> None:
+    if not callable(step_fn):
+        raise CaptureError(
+            f"step_fn is not callable; expected a function without arguments that runs one training step, got a "
+            f"{type(step_fn).__name__}"
+        )
+    if not isinstance(model, torch.nn.Module):
+        raise CaptureError(f"the model is not a torch.nn.Module; got a {type(model).__name__}")
+    if mode not in MODES:
+        raise CaptureError(f"unknown mode {mode!r}; expected one of {', '.join(MODES)}")
+    if target.partition(":")[0] not in TARGETS:
+        raise CaptureError(f"unknown target {target!r}; expected one of {', '.join(TARGETS)}")
+    if optimizer is None:
+        return
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise CaptureError(f"the optimizer is not a torch.optim.Optimizer; got a {type(optimizer).__name__}")
+    own = {id(p) for p in model.parameters()}
+    if not any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
+        raise CaptureError(
+            "the optimizer is not this model's: none of its parameters belongs to the model; was it made before the model "
+            "was moved, wrapped or rebuilt?"
+        )
+
+
+def is_meta(model) -> bool:
+    return any(p.is_meta for p in model.parameters())
+
+
+def model(model, real: bool) -> None:
+    devices: dict = {}
+    for name, tensor in list(model.named_parameters()) + list(model.named_buffers()):
+        if isinstance(tensor, FakeTensor):
+            raise CaptureError(
+                f"the model is already on fake tensors ('{name}' is one); give capture the model as built, real or on the "
+                "meta device"
+            )
+        if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+            raise CaptureError(f"'{name}' has no shape yet (a lazy module); run the model once before the capture")
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+            raise CaptureError(
+                f"'{name}' is a {type(tensor).__name__}, a tensor subclass that capture does not know; expected plain "
+                "parameters and buffers; capture the model before it is wrapped or quantized"
+            )
+        if tensor.layout != torch.strided:
+            raise CaptureError(f"'{name}' has layout {tensor.layout}; only strided tensors can be recorded")
+        devices.setdefault(tensor.device, name)
+    if len(devices) > 1:
+        listed = ", ".join(f"'{name}' on {device}" for device, name in devices.items())
+        raise CaptureError(f"the model is on several devices ({listed}); capture one device at a time")
+    if real and is_meta(model):
+        raise CaptureError("the model is on the meta device, so its step cannot run for real; use mode='fake'")
