@@ -7,6 +7,7 @@
 #include "tidemark/base/duration.h"
 #include "tidemark/base/error.h"
 #include "tidemark/base/thread_pool.h"
+#include "tidemark/memory/caching_allocator.h"
 #include "tidemark/memory/module_table.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/timeline.h"
