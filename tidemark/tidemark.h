@@ -9,6 +9,7 @@
 #include "tidemark/base/thread_pool.h"
 #include "tidemark/memory/caching_allocator.h"
 #include "tidemark/memory/module_table.h"
+#include "tidemark/memory/reference_tracker.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/timeline.h"
 #include "tidemark/memory/workspace.h"
