@@ -47,6 +47,7 @@ from ._core import (
     groups,
     parse_budget,
     parse_bytes,
+    reference_tracker,
     simulate,
     workspace_key,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "groups",
     "parse_budget",
     "parse_bytes",
+    "reference_tracker",
     "simulate",
     "workspace_key",
 ]
