@@ -9,6 +9,8 @@
 #include "tidemark/base/byte_source.h"
 #include "tidemark/base/error.h"
 #include "tidemark/base/utf8.h"
+#include "tidemark/memory/replay.h"
+#include "tidemark/plan/policies.h"
 #include "tidemark/step/dump.h"
 #include "tidemark/step/fingerprint.h"
 #include "tidemark/step/read_step.h"
@@ -59,9 +61,26 @@ void check_round_trip(const Step& step) {
   FUZZ_CHECK(fingerprint(again) == fingerprint(step));
 }
 
+// Any step can be replayed under any policy, and what is alive adds up; only totals beyond 63 bits are refused.
+void check_replay(const Step& step) {
+  for (const char* policy : {"none", "full", "selective"}) {
+    try {
+      const auto plan = tidemark::plan::make_plan(step, tidemark::plan::parse_policy(policy));
+      const auto timeline = tidemark::memory::replay(step, plan);
+      std::int64_t sum = 0;
+      for (const std::int64_t bytes : timeline.peak_by_category) sum += bytes;
+      FUZZ_CHECK(sum == timeline.peak.total_bytes);
+      FUZZ_CHECK(timeline.peak.total_bytes >= timeline.end_bytes);
+    } catch (const tidemark::Error& error) {
+      FUZZ_CHECK(error.info().kind == tidemark::ErrorKind::kLimit);
+    }
+  }
+}
+
 void check_step(const Step& step, std::string_view input) {
   if (is_one_in(input, 4)) check_round_trip(step);
   if (is_one_in(input, 5)) FUZZ_CHECK(summarize(step).events == static_cast<std::int64_t>(step.tables().events.size()));
+  if (is_one_in(input, 6)) check_replay(step);
   if (is_one_in(input, 7)) FUZZ_CHECK(!dump(step).empty());
   if (is_one_in(input, 64)) FUZZ_CHECK(parse_step(tidemark::compress_zstd(step_text(step)), "fuzz") == step);
 }

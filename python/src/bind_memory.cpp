@@ -16,7 +16,9 @@
 #include "bindings.h"
 #include "casters.h"
 #include "tidemark/base/error.h"
+#include "tidemark/memory/caching_allocator.h"
 #include "tidemark/memory/module_table.h"
+#include "tidemark/memory/reference_tracker.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/workspace_file.h"
 #include "tidemark/plan/plan.h"
@@ -77,6 +79,14 @@ nb::dict to_python(const Leftover& leftover) {
   dict["id"] = leftover.block.id;
   dict["bytes"] = leftover.bytes;
   dict["reason"] = name_of(leftover.reason);
+  return dict;
+}
+
+nb::dict to_python(const ReferenceSnapshot& snapshot) {
+  nb::dict dict;
+  for (std::size_t i = 0; i < snapshot.bytes.size(); ++i)
+    dict[nb::cast(kReferenceCategoryNames[i])] = snapshot.bytes[i];
+  dict["Total"] = snapshot.total_bytes;
   return dict;
 }
 
@@ -144,6 +154,41 @@ nb::dict events_to_python(const Timeline& timeline) {
   return dict;
 }
 
+nb::dict reserved_to_python(const TimelineOf& self, bool expandable_segments) {
+  const AllocatorUse use = use_caching_allocator(nb::cast<const Step&>(self.step), self.timeline,
+                                                 {.expandable_segments = expandable_segments});
+  nb::dict dict;
+  dict["peak_allocated_bytes"] = use.peak_allocated_bytes;
+  dict["peak_reserved_bytes"] = use.peak_reserved_bytes;
+  dict["fragmentation_bytes"] = use.fragmentation_bytes();
+  dict["segments"] = use.segments;
+  return dict;
+}
+
+nb::dict reference_to_python(const Step& step, const std::string& device) {
+  const ReferenceRecord record = track_like_reference(step, {.device = device});
+  nb::list modules;
+  for (const ReferenceModule& module : record.modules) {
+    nb::dict states;
+    for (std::size_t i = 0; i < module.snapshots.size(); ++i)
+      states[nb::cast(kReferenceStateNames[i])] = list_of(module.snapshots[i]);
+    nb::dict dict;
+    dict["module"] = module.module.value();
+    dict["fqn"] = step.fqn(module.module);
+    dict["parameter_bytes"] = module.parameter_bytes;
+    dict["buffer_bytes"] = module.buffer_bytes;
+    dict["input_bytes"] = module.input_bytes;
+    dict["output_bytes"] = module.output_bytes;
+    dict["snapshots"] = states;
+    modules.append(dict);
+  }
+  nb::dict dict;
+  dict["current"] = to_python(record.current);
+  dict["peak"] = to_python(record.peak);
+  dict["modules"] = modules;
+  return dict;
+}
+
 void bind_timeline(nb::module_& m) {
   nb::class_<TimelineOf>(m, "Timeline",
                          "The memory of one step under one plan. Bytes are exact; docs/how_memory_is_counted.md has "
@@ -184,16 +229,26 @@ void bind_timeline(nb::module_& m) {
           "it),\n"
           "category, block (\"original\", \"copy\", \"rng_state\" or \"workspace\"), id (of the storage, unit or op),\n"
           "event (of the step), op and unit. Empty unless `simulate` was told events=True.")
+      .def("reserved", &reserved_to_python, nb::kw_only(), "expandable_segments"_a = false,
+           nb::sig("def reserved(self, *, expandable_segments: bool = False) -> dict[str, int]"),
+           "What PyTorch's caching allocator would reserve on CUDA, by a model of it: peak_allocated_bytes,\n"
+           "peak_reserved_bytes, fragmentation_bytes and segments. Needs `simulate` to keep events.")
       .def("__repr__", [](const TimelineOf& self) {
         return "<Timeline with a peak of " + std::to_string(self.timeline.peak.total_bytes) + " bytes>";
       });
+}
+
+// The table that capture or load gave the step, when none is named.
+const WorkspaceTable* workspace_of(nb::handle step) {
+  const nb::object own = nb::getattr(step, "workspace", nb::none());
+  return own.is_none() ? nullptr : &nb::cast<const WorkspaceTable&>(own);
 }
 
 TimelineOf simulate(nb::handle_t<Step> step, const Plan* plan, const WorkspaceTable* workspace, bool early_stop,
                     bool preserve_rng, bool events, std::int64_t round_to_bytes) {
   const Plan none;
   const Plan& used = plan == nullptr ? none : *plan;
-  const ReplayOptions options{.workspace = workspace,
+  const ReplayOptions options{.workspace = workspace != nullptr ? workspace : workspace_of(step),
                               .round_to_bytes = round_to_bytes,
                               .early_stop = early_stop,
                               .preserve_rng = preserve_rng,
@@ -262,12 +317,18 @@ void bind_workspace(nb::module_& m) {
 void bind_memory(nb::module_& m) {
   bind_timeline(m);
   bind_workspace(m);
+  m.def(
+      "reference_tracker", &reference_to_python, "step"_a, "device"_a = "",
+      nb::sig("def reference_tracker(step: Step, device: str = '') -> dict[str, typing.Any]"),
+      "The step as torch.distributed._tools.mem_tracker counts it: `current` and `peak`, bytes by its categories, and\n"
+      "`modules`, each with the snapshots of its eight states. Only storages on `device`, unless it is empty.");
   m.def("simulate", &simulate, "step"_a, "plan"_a = nb::none(), nb::kw_only(), "workspace"_a = nb::none(),
         "early_stop"_a = true, "preserve_rng"_a = true, "events"_a = false, "round_to_bytes"_a = 1,
         nb::sig("def simulate(step: Step, plan: Plan | None = None, *, workspace: WorkspaceTable | None = None, "
                 "early_stop: bool = True, preserve_rng: bool = True, events: bool = False, "
                 "round_to_bytes: int = 1) -> Timeline"),
         "Replays a step under a plan (None: plain training) and tells the bytes alive at every moment.\n\n"
+        "`workspace` is by default the step's own, if it has one; an empty WorkspaceTable() stands for none.\n"
         "`early_stop` and `preserve_rng` set to False hold for all units; `events` keeps every change.");
 }
 

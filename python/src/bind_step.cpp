@@ -10,6 +10,7 @@
 
 #include "bindings.h"
 #include "rows.h"
+#include "tidemark/memory/workspace_file.h"
 #include "tidemark/step/dump.h"
 #include "tidemark/step/fingerprint.h"
 #include "tidemark/step/read_step.h"
@@ -130,13 +131,29 @@ void bind_words(nb::module_& m) {
 
 void bind_files(nb::class_<Step>& c) {
   c.def_static(
-       "load", [](const std::filesystem::path& path) { return read_step(path.string()); }, "path"_a,
-       nb::sig("def load(path: str | os.PathLike[str]) -> Step"),
-       "Reads a step file, plain or zstd. Raises Error, which names line and field.")
+       "load",
+       [](const std::filesystem::path& path) {
+         nb::object step = nb::cast(read_step(path.string()));
+         const std::string beside = memory::workspace_beside(path.string());
+         if (std::filesystem::exists(beside)) step.attr("workspace") = nb::cast(memory::read_workspace(beside));
+         return step;
+       },
+       "path"_a, nb::sig("def load(path: str | os.PathLike[str]) -> Step"),
+       "Reads a step file, plain or zstd, and the workspace table beside it, if any. Raises Error, which names line "
+       "and\n"
+       "field.")
       .def(
-          "save", [](const Step& self, const std::filesystem::path& path) { write_step(self, path.string()); },
+          "save",
+          [](nb::handle_t<Step> self, const std::filesystem::path& path) {
+            write_step(nb::cast<const Step&>(self), path.string());
+            if (const nb::object table = nb::getattr(self, "workspace", nb::none()); !table.is_none())
+              memory::write_workspace(nb::cast<const memory::WorkspaceTable&>(table),
+                                      memory::workspace_beside(path.string()));
+          },
           "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
-          "Writes a step file, whole or not at all; compressed when the name ends in \".zst\".")
+          "Writes a step file, whole or not at all; compressed when the name ends in \".zst\". Its workspace table, if "
+          "it\n"
+          "has one, goes beside it.")
       .def_static(
           "parse", [](std::string_view text, const std::string& name) { return parse_step(text, name); }, "text"_a,
           "name"_a = "step", "Reads a step from the text of a file; `name` stands for the file in errors.")
@@ -203,7 +220,9 @@ void bind_step(nb::module_& m) {
                      "One recorded training step: forward, loss, backward, optimizer.\n\n"
                      "It is immutable and consistent; `StepBuilder.finish` and the readers make one. Its tables are\n"
                      "read-only views: `step.ops[3].name`, `for kind, id in step.events`. Rows refer to each other by\n"
-                     "id, the position in a table, and None stands for none.");
+                     "id, the position in a table, and None stands for none. `capture` adds `workspace`, what kernels\n"
+                     "allocate for themselves; `save` writes it beside the step and `load` finds it there.",
+                     nb::dynamic_attr());
   bind_files(c);
   c.def_prop_ro(
        "fingerprint", [](const Step& self) { return fingerprint(self).hex(); },

@@ -101,3 +101,20 @@ def test_workspace(step, tmp_path):
 
 def test_rounding(step):
     assert tidemark.simulate(step, round_to_bytes=512).peak_bytes % 512 == 0
+
+
+def test_reserved_by_the_caching_allocator(step):
+    # A few kilobytes: one small segment of 2 MiB, in which 512 B are the smallest block.
+    reserved = tidemark.simulate(step, events=True).reserved()
+    assert (reserved["peak_reserved_bytes"], reserved["segments"]) == (2 << 20, 1)
+    assert reserved["peak_allocated_bytes"] % 512 == 0
+    assert tidemark.simulate(step, events=True).reserved(expandable_segments=True)["segments"] == 1
+
+
+def test_the_references_tracker(step):
+    record = tidemark.reference_tracker(step)
+    assert record["peak"]["Total"] == sum(size for name, size in record["peak"].items() if name != "Total")
+    assert [module["fqn"] for module in record["modules"]] == ["", "0", "1", "2"]
+    (before,) = record["modules"][0]["snapshots"]["Pre-Forward"]
+    assert before["Parameter"] == record["modules"][0]["parameter_bytes"] == 848
+    assert tidemark.reference_tracker(step, "cuda:0")["peak"]["Total"] == 0

@@ -2,14 +2,14 @@
 
 Everything it says is a function of one recorded training step, the `Step`:
 
-    step = tidemark.Step.load("two_layer_mlp.step.jsonl")
-    print(step.summary()["saved_bytes"])
-    for kind, id in step.events:
-        ...
+    step = tidemark.capture(step_fn, model, optimizer)
+    timeline = tidemark.simulate(step, tidemark.Plan.policy(step, "full"))
+    print(timeline.peak_bytes, timeline.by_category)
 
 PyTorch is imported only by the functions that use it, never by `import tidemark`.
 """
 
+from ._capture.errors import CaptureError
 from ._core import (
     ALIAS_KINDS,
     BINDING_KINDS,
@@ -47,9 +47,11 @@ from ._core import (
     groups,
     parse_budget,
     parse_bytes,
+    reference_tracker,
     simulate,
     workspace_key,
 )
+from .recording import Recording, capture, capture_batch
 
 __all__ = [
     "ALIAS_KINDS",
@@ -57,6 +59,7 @@ __all__ = [
     "Binding",
     "Budget",
     "Call",
+    "CaptureError",
     "DTYPES",
     "EVENT_KINDS",
     "Error",
@@ -72,6 +75,7 @@ __all__ = [
     "Plan",
     "REGION_KINDS",
     "ROLES",
+    "Recording",
     "Region",
     "Save",
     "Source",
@@ -83,11 +87,14 @@ __all__ = [
     "Timeline",
     "WorkspaceTable",
     "__version__",
+    "capture",
+    "capture_batch",
     "format_bytes",
     "format_bytes_exact",
     "groups",
     "parse_budget",
     "parse_bytes",
+    "reference_tracker",
     "simulate",
     "workspace_key",
 ]

@@ -123,6 +123,18 @@ TEST(Policies, SelectiveSavesAttentionCollectivesAndEveryOtherProduct) {
   }
 }
 
+TEST(Policies, WithoutRngStateRandomOpsAreRecomputedAllTheSame) {
+  TinyProgram p;
+  const ModuleId list = p.module(p.root, "layers", "ModuleList");
+  const ModuleId first = p.module(list, "0", "Layer");
+  p.module(list, "1", "Layer");
+  p.pass(PassKind::kForward);
+  const CallId call = p.enter(first, {});
+  p.pack(p.op("aten.native_dropout.default", {}, 1, OpFlag::kRandom));
+  p.exit(call, {});
+  EXPECT_EQ(make_plan(p.finish(), {PolicyKind::kFull}, {.preserve_rng = false}).units.size(), 1u);
+}
+
 TEST(Policies, LeaveAloneWhatCannotBeCheckpointed) {
   TinyProgram p;
   const ModuleId list = p.module(p.root, "layers", "ModuleList");

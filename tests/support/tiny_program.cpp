@@ -19,11 +19,11 @@ TensorId TinyProgram::tensor(StorageId storage, std::uint32_t version, bool is_v
 }
 
 TensorId TinyProgram::fresh(std::int64_t bytes) {
-  return tensor(b.add_storage({bytes, b.intern("cpu"), Role::kPlain, {}}), 0, false);
+  return tensor(b.add_storage({bytes, b.intern(device), Role::kPlain, {}}), 0, false);
 }
 
 TensorId TinyProgram::resident(Role role, std::int64_t bytes) {
-  return tensor(b.add_storage({bytes, b.intern("cpu"), role, {}}), 0, false);
+  return tensor(b.add_storage({bytes, b.intern(device), role, {}}), 0, false);
 }
 
 void TinyProgram::pass(PassKind kind, std::uint32_t micro_batch) {

@@ -27,6 +27,7 @@ class TinyProgram {
 
   step::StepBuilder b;
   step::ModuleId root;
+  std::string device = "cpu";  // of storages made from here on
 
   step::ModuleId module(step::ModuleId parent, std::string_view name, std::string_view type);
   step::TensorId resident(step::Role role, std::int64_t bytes);

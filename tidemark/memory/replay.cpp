@@ -73,7 +73,7 @@ class Replay {
         storage_count_(static_cast<std::uint32_t>(t_.storages.size())),
         saves_(t_.saves.size()),
         frames_(setup.units.size()) {
-    instances_.reserve(storage_count_ * (setup.has_units() ? 2u : 1u));
+    instances_.reserve(std::size_t{storage_count_} * (setup.has_units() ? 2 : 1));
     for (std::uint32_t i = 0; i < storage_count_; ++i)
       instances_.push_back({rounded(t_.storages[i].bytes), 0, setup.categories[i], false});
     if (!setup.has_units()) return;

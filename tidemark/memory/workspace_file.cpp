@@ -196,6 +196,8 @@ std::string workspace_text(const WorkspaceTable& table) {
   return text;
 }
 
+std::string workspace_beside(std::string_view step_path) { return std::string(step_path) + ".workspace.jsonl"; }
+
 void write_workspace(const WorkspaceTable& table, const std::string& path) {
   const std::string text = workspace_text(table);
   write_file_atomically(path, path.ends_with(".zst") ? compress_zstd(text) : text);

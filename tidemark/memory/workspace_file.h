@@ -32,6 +32,9 @@ WorkspaceTable parse_workspace(std::string_view text, const std::string& name = 
 // The text of the file, the same on every machine. Throws: Error when it could not be read back.
 std::string workspace_text(const WorkspaceTable& table);
 
+// Where the table of a step file is looked for: beside it.
+std::string workspace_beside(std::string_view step_path);
+
 // Writes the file whole or not at all; compressed when the name ends in ".zst".
 void write_workspace(const WorkspaceTable& table, const std::string& path);
 

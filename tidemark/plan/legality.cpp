@@ -179,8 +179,10 @@ class Checker {
 }  // namespace
 
 std::vector<Violation> check(const Step& step, const EventIndex& index, const Plan& plan) {
-  std::vector<Violation> violations = Checker(step, index, plan).structure();
-  return violations.empty() ? Checker(step, index, plan).meaning() : violations;
+  Checker checker(step, index, plan);
+  std::vector<Violation> violations = checker.structure();
+  if (violations.empty()) violations = checker.meaning();
+  return violations;
 }
 
 std::vector<Violation> check(const Step& step, const Plan& plan) { return check(step, index_events(step), plan); }

@@ -53,7 +53,7 @@ class PlanMaker {
       covered[i] = call.parent.has_value() && covered[call.parent.index()];
       if (covered[i] || !chosen[call.module.index()]) continue;
       Unit unit = make_unit(CallId(i));
-      if (!check(step_, index_, {{unit}}).empty()) continue;
+      if (!can_be_checkpointed(unit)) continue;
       covered[i] = true;
       plan.units.push_back(std::move(unit));
     }
@@ -91,6 +91,13 @@ class PlanMaker {
     }
     std::sort(unit.saved_ops.begin(), unit.saved_ops.end());
     return unit;
+  }
+
+  // Who asks for no RNG state gets other random numbers in the recompute; anything else that is wrong is no option.
+  bool can_be_checkpointed(const Unit& unit) const {
+    const std::vector<Violation> violations = check(step_, index_, {{unit}});
+    return std::all_of(violations.begin(), violations.end(),
+                       [](const Violation& violation) { return violation.kind == ViolationKind::kRandom; });
   }
 
   // By group: whether the selective policy wants to save an op of it. Matrix products are counted as they run.

@@ -45,7 +45,8 @@ struct PolicyOptions {
 };
 
 // The plan that a policy means for a step. It is legal: ops that must be saved are saved, and a call that cannot be
-// checkpointed without breaking a rule of legality.h is left alone.
+// checkpointed without breaking a rule of legality.h is left alone. (Only without preserve_rng may random ops be
+// recomputed with other numbers: that is what was asked for.)
 Plan make_plan(const step::Step& step, const Policy& policy, const PolicyOptions& options = {});
 
 }  // namespace tidemark::plan

@@ -31,8 +31,6 @@ struct MemoryOptions {
   bool no_rng = false;
 };
 
-constexpr std::string_view kWorkspaceEnding = ".workspace.jsonl";
-
 MemoryView view_named(const std::string& name) {
   if (name == "module") return MemoryView::kModule;
   return name == "moment" ? MemoryView::kMoment : MemoryView::kCategory;
@@ -41,7 +39,7 @@ MemoryView view_named(const std::string& name) {
 // The table that was named, or the one beside the step.
 std::string find_workspace(const MemoryOptions& options, const Console& console) {
   if (!options.workspace.empty()) return options.workspace;
-  const std::string beside = options.step + std::string(kWorkspaceEnding);
+  const std::string beside = memory::workspace_beside(options.step);
   std::error_code code;
   if (!std::filesystem::is_regular_file(beside, code)) return {};
   console.message(fmt::format("tidemark: using the workspace table {}\n", step::printable(beside)));
