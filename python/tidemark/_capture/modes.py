@@ -198,7 +198,7 @@ class FakeRecordMode(RecordMode):
         recorder = self.recorder
         storage = fake.untyped_storage()
         if storage._cdata not in recorder.live:
-            recorder.know(fake, "input", fixed=True)
+            recorder.know(fake, "input")
         if getattr(fake, "_tidemark_shadow", None) is None:
             self.give_shadow(fake, real)
         return fake
@@ -288,13 +288,12 @@ class FakeRecordMode(RecordMode):
         if t.dtype.is_floating_point:
             self.recorder.note("placeholder", f"a number read at {place} depends on data; 1.0 was used instead")
             return 1.0
-        raise DataDependent(
-            f"the program reads a {str(t.dtype).removeprefix('torch.')} that depends on data, at {place}{self._in_module()}"
-        )
+        kind = str(t.dtype).removeprefix("torch.")
+        raise DataDependent(f"the program reads a value of type {kind} that depends on data, at {place}{self._in_module()}")
 
     def _in_module(self) -> str:
         stack = self.recorder.module_stack
-        return f", in module '{stack[-1]}'" if stack else ""
+        return f", in module {stack[-1] or '(root)'}" if stack else ""
 
     # -- what autograd saves --
 

@@ -30,6 +30,13 @@ _IGNORED = {
 # Ops that decide where values go. Run again on other bits they could decide otherwise.
 _ROUTING = {"aten.topk", "aten.sort", "aten.argsort", "aten.argmax", "aten.argmin", "aten.multinomial"}
 
+# Arguments that an op writes to, in training, although its schema does not say so.
+_UNDECLARED = {
+    "aten.native_batch_norm": ("running_mean", "running_var"),
+    "aten.cudnn_batch_norm": ("running_mean", "running_var"),
+    "aten.miopen_batch_norm": ("running_mean", "running_var"),
+}
+
 # Arguments that switch the randomness of an op off.
 _PROBABILITIES = ("dropout_p", "dropout")
 _SWITCHES = ("train", "training")
@@ -42,6 +49,7 @@ class OpFacts:
         "name",
         "names",
         "mutated",
+        "undeclared",
         "random",
         "probability",
         "switch",
@@ -67,6 +75,7 @@ class OpFacts:
         self.is_item = self.name == "aten._local_scalar_dense.default"
         self.is_lift = self.name == "aten.lift_fresh.default"  # a tensor that Python made from numbers comes to light
         packet = self.name.rpartition(".")[0]
+        self.undeclared = _UNDECLARED.get(packet, ())
         tags = func.tags
         self.random = torch.Tag.nondeterministic_seeded in tags
         self.probability = next((n for n in self.names if n in _PROBABILITIES), None)

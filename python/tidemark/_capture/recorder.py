@@ -654,8 +654,11 @@ class Recorder:
         refs = d.refs
         mutated: dict = {}
         self.resized = {}
-        if facts.mutated:
-            for _, name in facts.mutated:
+        names = [name for _, name in facts.mutated]
+        if facts.undeclared and d.given.get("training", True):
+            names += facts.undeclared
+        if names:
+            for name in names:
                 given = d.given.get(name)
                 if type(given) is range:
                     for i in given:

@@ -151,7 +151,7 @@ class Session:
     def _keep_state(self, stack: contextlib.ExitStack) -> None:
         random_state = state.RandomState()
         stack.callback(random_state.put_back)
-        self._objects = objects = state.Objects()
+        objects = state.Objects()
         for module in self.model.modules():
             objects.keep(module)
         for helper in state.reachable_helpers(self.step_fn):
@@ -248,6 +248,9 @@ class Session:
             if parameter.grad is not None:
                 recorder.is_gradient(owners[parameter], parameter.grad)
                 starting.append(recorder._ref_of(parameter.grad))
+        self._during = state.Objects()
+        for module in self.model.modules():
+            self._during.keep(module)
         recorder.begin(builder, module_ids, starting)
         for module, module_id in module_ids.items():
             for name, parameter in module._parameters.items():
@@ -269,15 +272,13 @@ class Session:
     @contextlib.contextmanager
     def _paused(self):
         """Work of our own on real tensors, with autograd as it is outside."""
-        with torch.utils._mode_utils.no_dispatch(), torch.overrides._no_torch_function_mode() if hasattr(
-            torch.overrides, "_no_torch_function_mode"
-        ) else contextlib.nullcontext():
+        with torch.utils._mode_utils.no_dispatch(), torch._C.DisableTorchFunction():
             yield
 
     def _note_changes(self) -> None:
         names = {id(module): name for name, module in self.model.named_modules()}
         hidden = ("_forward_hooks", "_forward_pre_hooks", "_parameters", "_buffers", "_modules")
-        for thing, attribute in self._objects.changed():
+        for thing, attribute in self._during.changed():
             if id(thing) in names and not attribute.startswith(hidden):
                 where = names[id(thing)] or "(root)"
                 self.recorder.note("changed", f"module {where} changed its attribute '{attribute}' during the step")

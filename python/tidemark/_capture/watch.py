@@ -100,6 +100,9 @@ def functions(recorder: Recorder):
     apply = cls.__dict__["apply"]
 
     def applied(self, *args, **kwargs):
+        if self is torch.utils.checkpoint.CheckpointFunction:
+            where = recorder.module_stack[-1] if recorder.module_stack else ""
+            recorder.note("checkpointing", f"module {where or '(root)'} checkpoints itself, in the reentrant way: recorded as it ran")
         recorder.functions.append(self.__name__)
         try:
             return apply.__get__(None, self)(*args, **kwargs)
