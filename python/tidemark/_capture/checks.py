@@ -23,6 +23,8 @@ def arguments(step_fn, model, optimizer, mode: str, target: str) -> None:
         raise CaptureError(f"unknown mode {mode!r}; expected one of {', '.join(MODES)}")
     if target.partition(":")[0] not in TARGETS:
         raise CaptureError(f"unknown target {target!r}; expected one of {', '.join(TARGETS)}")
+    if target != "cpu" and mode == "real":
+        raise CaptureError(f"target {target!r} is imitated on fake tensors; use mode='fake' or 'auto'")
     if optimizer is None:
         return
     if not isinstance(optimizer, torch.optim.Optimizer):

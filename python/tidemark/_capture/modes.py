@@ -20,6 +20,8 @@ _WATCHFUL = {
     torch.nn.functional.scaled_dot_product_attention,
     torch.nn.functional.linear,
     torch._C._nn.cross_entropy_loss,
+    torch.nn.functional.cross_entropy,
+    torch.nn.functional.multi_head_attention_forward,
 }
 
 
@@ -112,11 +114,16 @@ class RecordMode(TorchDispatchMode):
 class FunctionMode(TorchFunctionMode):
     """Knows which of PyTorch's Python functions is running, where that decides how an op is done."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, choices=None) -> None:
         super().__init__()
         self.recorder = recorder
+        self.choices = choices  # of the device that is imitated
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        if self.choices is not None:
+            instead = self.choices.of(func)
+            if instead is not None:
+                func = instead
         if func not in _WATCHFUL:
             return func(*args, **kwargs) if kwargs else func(*args)
         self.recorder.watchful += 1

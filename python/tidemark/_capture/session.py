@@ -10,7 +10,7 @@ from collections import defaultdict
 import torch
 
 from .. import _core
-from . import checks, state, watch, workspace
+from . import checks, imitate, state, watch, workspace
 from .errors import CaptureError
 from .fakes import Fakes, not_traced
 from .modes import DataDependent, FakeRecordMode, FunctionMode, RecordMode
@@ -89,11 +89,11 @@ class Session:
     def __init__(self, model, optimizer, real: bool, options: Options, step_fn=None) -> None:
         checks.model(model, real)
         self.model = model
-        self.optimizer = optimizer
+        self.optimizers = [optimizer] if optimizer is not None else state.reachable_optimizers(step_fn, model)
         self.real = real
         self.options = options
         self.step_fn = step_fn
-        self.recorder = Recorder("cpu")
+        self.recorder = Recorder(options.target.partition(":")[0])
         self.is_done = False
         self._steps = 0
         self._builder = None
@@ -128,8 +128,8 @@ class Session:
             self.mode = FakeRecordMode(self.recorder, fakes)
             swapped = _swap_model(self.model, fakes, self.mode)
             self.parameters = list(swapped.values())
-            if self.optimizer is not None:
-                _swap_optimizer(self.optimizer, fakes, swapped, self.mode)
+            for optimizer in self.optimizers:
+                _swap_optimizer(optimizer, fakes, swapped, self.mode)
             around = fakes.mode
         for parameter in self.parameters:
             self.recorder.know(parameter, "parameter", fixed=True)
@@ -141,7 +141,12 @@ class Session:
         stack.enter_context(watch.autocasts(self.recorder))
         stack.enter_context(watch.functions(self.recorder))
         stack.enter_context(watch.checkpoints(self.recorder, self.options.ignore_checkpointing))
-        stack.enter_context(FunctionMode(self.recorder))
+        choices = None
+        if self.options.target.startswith("cuda"):
+            choices = imitate.CudaChoices(self.recorder)
+            for optimizer in self.optimizers:
+                imitate.choose_multi_tensor(optimizer, self.recorder)
+        stack.enter_context(FunctionMode(self.recorder, choices))
         stack.enter_context(around)
         stack.enter_context(self.mode)
         # Until the recorded step begins, pack returns the tensor itself.
@@ -167,14 +172,12 @@ class Session:
                 values.keep_gradient(parameter)
             for buffer in self.model.buffers():
                 values.keep(buffer)
-        if self.optimizer is not None:
-            objects.keep(self.optimizer)
-            optimizers.keep(self.optimizer)
+        for optimizer in self.optimizers:
+            objects.keep(optimizer)
+            optimizers.keep(optimizer)
             if self.real:
-                for entries in self.optimizer.state.values():
-                    for value in entries.values():
-                        if isinstance(value, torch.Tensor):
-                            values.keep(value)
+                for value in _tensors_in(list(optimizer.state.values())):
+                    values.keep(value)
 
     # -- steps --
 
@@ -190,6 +193,12 @@ class Session:
                     "the step ran no backward, so there is nothing to checkpoint; expected a whole training step: "
                     "zero_grad, forward, loss, backward, optimizer step"
                 )
+            for stepper in self._steppers:
+                if not any(stepper is known for known in self.optimizers):
+                    raise CaptureError(
+                        f"the step uses an optimizer that capture was not given, a {type(stepper).__name__}; pass it as "
+                        "optimizer=..."
+                    )
             self.warm_seconds = time.perf_counter() - self._began
             self._begin()
             self._began = time.perf_counter()
@@ -224,9 +233,6 @@ class Session:
         with self._paused():
             for func in recorder.number_ops:
                 recorder.saved_numbers[func] = _saves_number(func)
-        optimizer = self.optimizer
-        if optimizer is None and self._steppers:
-            optimizer = self._steppers[0]
         builder = self._builder = _core.StepBuilder()
         module_ids: dict = {}
         for name, module in self.model.named_modules():
@@ -240,7 +246,7 @@ class Session:
             starting.append(owners[parameter])
         for buffer in self.model.buffers():
             starting.append(recorder.know(buffer, "buffer", fixed=True))
-        if optimizer is not None:
+        for optimizer in self.optimizers:
             for parameter, entries in optimizer.state.items():
                 for value in _tensors_in(entries):
                     starting.append(recorder.know(value, "optimizer_state", owners.get(parameter), fixed=True))

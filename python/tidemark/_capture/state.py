@@ -151,12 +151,8 @@ class NoCollection:
             gc.enable()
 
 
-def reachable_helpers(function) -> list:
-    """Gradient scalers and schedulers that a step function uses: they keep state that a capture would change."""
-    kinds: tuple = (torch.optim.lr_scheduler.LRScheduler,)
-    scaler = getattr(torch.amp, "GradScaler", None)
-    if scaler is not None:
-        kinds += (scaler,)
+def _reachable(function) -> list:
+    """What a function refers to by a global name or from the function around it."""
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
     if code is None:
@@ -167,4 +163,24 @@ def reachable_helpers(function) -> list:
             values.append(cell.cell_contents)
         except ValueError:
             continue
-    return [value for value in values if isinstance(value, kinds)]
+    return values
+
+
+def reachable_helpers(function) -> list:
+    """Gradient scalers and schedulers that a step function uses: they keep state that a capture would change."""
+    kinds: tuple = (torch.optim.lr_scheduler.LRScheduler,)
+    scaler = getattr(torch.amp, "GradScaler", None)
+    if scaler is not None:
+        kinds += (scaler,)
+    return [value for value in _reachable(function) if isinstance(value, kinds)]
+
+
+def reachable_optimizers(function, model) -> list:
+    """Optimizers of the model that a step function uses."""
+    own = {id(p) for p in model.parameters()}
+    found = []
+    for value in _reachable(function):
+        if isinstance(value, torch.optim.Optimizer) and not any(value is other for other in found):
+            if any(id(p) in own for group in value.param_groups for p in group["params"]):
+                found.append(value)
+    return found
