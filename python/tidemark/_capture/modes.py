@@ -261,6 +261,10 @@ class FakeRecordMode(RecordMode):
     def _from_values(self, func, facts, args, kwargs):
         """An op whose result or shape depends on values: from the values, where they are known."""
         known = self.shadows.arguments(args, kwargs)
+        if known is None and func is torch.ops.aten.index.Tensor:
+            positions = self._positions(args[1])
+            if positions is not None:
+                return func(args[0], positions)
         if known is None:
             raise DataDependent(
                 f"the result of {facts.name} depends on values that fake tensors do not have, "
@@ -269,6 +273,21 @@ class FakeRecordMode(RecordMode):
         with undispatched():
             value = func(*known[0], **known[1])
         return self._fakes_of(value)
+
+    def _positions(self, indices):
+        """Masks whose values are known, as the positions they select: then the shape is known, whatever is indexed."""
+        found = []
+        for index in indices:
+            if isinstance(index, _Tensor) and index.dtype in (torch.bool, torch.uint8):
+                shadow = self.shadows.get(index)
+                if shadow is None:
+                    return None
+                with undispatched():
+                    selected = shadow.nonzero(as_tuple=True)
+                found += [self._fakes_of(position) for position in selected]
+            else:
+                found.append(index)
+        return found
 
     def _fakes_of(self, value):
         if isinstance(value, _Tensor):
@@ -316,7 +335,8 @@ class FakeRecordMode(RecordMode):
             handle.recipe = None
         else:
             handle.tensor = None
-            handle.recipe = (ref.bytes, t.dtype, t.storage_offset(), t.size(), t.stride(), ref.sid, ref.version)
+            shadow = self.shadows.get(fake)
+            handle.recipe = (ref.bytes, t.dtype, t.storage_offset(), t.size(), t.stride(), ref.sid, ref.version, shadow)
         return handle
 
     def unpack(self, handle):
@@ -331,8 +351,10 @@ class FakeRecordMode(RecordMode):
             if recording:
                 recorder.given_back(handle, None, None, 0)
             return handle.tensor
-        bytes, dtype, offset, size, stride, sid, version = recipe
+        bytes, dtype, offset, size, stride, sid, version, shadow = recipe
         t = self.fakes.fresh(bytes, dtype, offset, size, stride)
+        if shadow is not None:
+            t._tidemark_shadow = shadow
         if recording:
             recorder.given_back(handle, t, sid, version)
         return t

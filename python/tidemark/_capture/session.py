@@ -113,6 +113,9 @@ class Session:
 
     def __exit__(self, *error) -> None:
         self.recorder.builder = None
+        self.recorder.gradients_of = None
+        if not self.is_done:
+            self._builder = None
         self._stack.close()
 
     def _open(self, stack: contextlib.ExitStack) -> None:
@@ -220,6 +223,7 @@ class Session:
             if not self.is_done:
                 raise CaptureError("nothing is recorded yet: two steps have to run, and end_step() be called after each")
             self._step = self._builder.finish()
+            self._builder = None
             if self.options.workspace and self.options.target == "cpu":
                 began = time.perf_counter()
                 table, skipped = workspace.table(self._step, self.recorder.samples)

@@ -13,13 +13,12 @@ import torch
 from .op_facts import OpFacts
 
 _Tensor = torch.Tensor
-# Elements up to which values are followed: index and mask tensors of a batch are worth it, data is not.
-_MOST_WHOLE = 1 << 20
-_MOST_FLOAT = 1 << 12
+# Elements up to which values are followed: index and mask tensors of a batch are, large data is not.
+_MOST_ELEMENTS = 1 << 20
 
 
 def worth_following(dtype: torch.dtype, elements: int) -> bool:
-    return elements <= (_MOST_FLOAT if dtype.is_floating_point or dtype.is_complex else _MOST_WHOLE)
+    return elements <= _MOST_ELEMENTS and not dtype.is_complex
 
 
 class Shadows:

@@ -143,7 +143,6 @@ class NoCollection:
 
     def __enter__(self) -> None:
         self._was_enabled = gc.isenabled()
-        gc.collect()
         gc.disable()
 
     def __exit__(self, *error) -> None:
