@@ -13,7 +13,7 @@ namespace {
 
 std::uint64_t case_count() { return std::getenv("TIDEMARK_CAMPAIGN") != nullptr ? 100000 : test::kFastCases; }
 
-TEST(Compare, BothReplaysSayTheSame) {
+TEST(TwoReplays, SayTheSame) {
   std::uint64_t refused = 0;
   for (std::uint64_t seed = 0; seed < case_count(); ++seed) {
     bool is_refused = false;
@@ -24,7 +24,7 @@ TEST(Compare, BothReplaysSayTheSame) {
 }
 
 // The cases must reach what the test claims to test.
-TEST(Compare, TheCasesHaveRecomputesWorkspaceAndFrames) {
+TEST(TwoReplays, CasesHaveRecomputesWorkspaceAndFrames) {
   std::uint64_t units = 0;
   std::uint64_t saved_ops = 0;
   std::uint64_t recomputed = 0;

@@ -332,13 +332,15 @@ class Replay {
            "workspace " + std::to_string(running.op.value()) + " part " + std::to_string(part), "workspace");
   }
 
-  // What happens inside an op, if a row says so. `around` is the unit in whose region the op is.
-  std::vector<memory::WorkspaceStep> row_of(OpId op, const UnitState* around) const {
+  // What happens inside an op, if a row says so. `around` is the unit in whose region the op is, `recomputed` the same
+  // in a recompute.
+  std::vector<memory::WorkspaceStep> row_of(OpId op, const UnitState* around, const UnitState* recomputed) const {
     const bool is_watched = around != nullptr && !around->saved_ops.empty();
     if (is_watched && step_[op].flags.has(OpFlag::kUnwatched) &&
         options_.mutation != Mutation::kUnwatchedStaysInPlace) {
       const StorageId output = step_[step_.outputs(step_[op]).front().tensor].storage;
-      return {{memory::WorkspaceStepKind::kTake, step_[output].bytes}};
+      const Instance instance = recomputed == nullptr ? Instance{output, false} : inst(*recomputed, output);
+      return {{memory::WorkspaceStepKind::kTake, size_of(instance)}};
     }
     if (rows_.empty()) return {};
     const std::string key = memory::workspace_key(step_, op);
@@ -350,7 +352,7 @@ class Replay {
   // `around` is the unit of the op, if any; `recomputed` the same in a recompute, else nullptr.
   void begin_op(RunningOp& running, OpId op, const UnitState* around, const UnitState* recomputed) {
     running = {op, {}, {}, {}};
-    for (const memory::WorkspaceStep& step : row_of(op, around)) {
+    for (const memory::WorkspaceStep& step : row_of(op, around, recomputed)) {
       const auto value = static_cast<std::size_t>(step.value);
       switch (step.kind) {
         case memory::WorkspaceStepKind::kMake: {
@@ -556,8 +558,8 @@ class Replay {
     }
 
     event_ = event_before;
-    running_op_ = OpId();
     if (options_.mutation != Mutation::kCutWorkspaceGoesLast) end_workspace(running);
+    running_op_ = OpId();  // the stop may have cut one short
     for (const StorageId storage : std::exchange(made_in_recompute_, {})) let_go(inst(u, storage), recompute(u));
     for (const SaveId save : in_graph) let_go(inst(u, storage_of(save)), graph(save));
     end_workspace(running);
