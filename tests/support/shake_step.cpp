@@ -64,6 +64,13 @@ Lines::iterator any(Lines& events, const std::string& kind, Random& random) {
   return found.empty() ? events.end() : random.pick(found);
 }
 
+// A save is packed inside the op that follows, as an op does that is recorded as one but made of others.
+void pack_inside(Lines& events, Random& random) {
+  const auto pack = any(events, "pack", random);
+  const auto begin = std::find_if(pack, events.end(), [](const std::string& e) { return e.starts_with("[\"begin\""); });
+  if (begin != events.end()) std::rotate(pack, pack + 1, begin + 1);
+}
+
 // The graph of a save dies in the forward.
 void release_early(Lines& events, Random& random) {
   const auto pack = any(events, "pack", random);
@@ -111,6 +118,9 @@ step::Step shake(const step::Step& step, std::uint64_t seed) {
         break;
       case 2:
         change_pass(next.before, random);
+        break;
+      case 3:
+        pack_inside(next.events, random);
         break;
       default:
         move_event(next.events, random);

@@ -442,7 +442,7 @@ class Replay {
 
   void on_enter(CallId call) {
     module_call_ = call;
-    for (UnitState& u : units_) {
+    for (const UnitState& u : units_) {
       if (u.call != call) continue;
       for (const StorageId input : u.inputs) take({input, false}, frame(u));
       if (u.preserve_rng) rng_state(true, u, 0);
@@ -670,9 +670,10 @@ class Replay {
 
   std::string reason_of(const Instance& instance, const std::multiset<std::string>& holders) const {
     if (holders.contains(program())) return alloc_at_.contains(instance.storage) ? "program" : "resident";
-    for (const std::string reason : {"save", "unpacked"})
-      for (const std::string& holder : holders)
-        if (holder.starts_with(reason + " ")) return reason;
+    for (const std::string& holder : holders)
+      if (holder.starts_with("save ")) return "save";
+    for (const std::string& holder : holders)
+      if (holder.starts_with("unpacked ")) return "unpacked";
     return "frame";
   }
 
