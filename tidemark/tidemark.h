@@ -25,4 +25,5 @@
 #include "tidemark/step/step_builder.h"
 #include "tidemark/step/summary.h"
 #include "tidemark/step/write_step.h"
+#include "tidemark/verify/replay.h"
 #include "tidemark/version.h"

@@ -3,7 +3,7 @@
 
 NB_MODULE(_core, m) {
   // Tracebacks and tensors that outlive the interpreter may hold a step; that is nobody's mistake.
-  nb::set_leak_warnings(false);
+  nanobind::set_leak_warnings(false);
   m.doc() = "The C++ library of Tidemark. Import the package `tidemark` instead of this module.";
   m.attr("__version__") = TIDEMARK_VERSION;
   tidemark::python::bind_base(m);

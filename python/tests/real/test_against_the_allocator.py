@@ -5,6 +5,7 @@
     TIDEMARK_CAMPAIGN=1 .venv/bin/python -m pytest -s python/tests/real
 """
 
+import concurrent.futures
 import os
 import random
 import statistics
@@ -29,6 +30,8 @@ RANDOM_PLANS = 25 if WHOLE else 1
 MEDIAN, WORST, TIMELINE = 0.0005, 0.01, 0.99
 
 _steps: dict = {}
+# Measurements are processes of their own; two at a time.
+measuring = concurrent.futures.ThreadPoolExecutor(2)
 
 
 def step_of(name: str, mode: str = "fake"):
@@ -62,9 +65,10 @@ def check(result, name, errors):
 @pytest.mark.parametrize("mode", ["fake", "real"] if WHOLE else ["fake"])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_plain_step(name, mode, errors):
+    truth = measuring.submit(compare.measure, name)
     step = step_of(name, mode)
     assert step.meta["mode"] == mode
-    result = compare.compare(step, compare.measure(name))
+    result = compare.compare(step, truth.result())
     check(result, f"{name}, {mode}", errors)
     assert result.same_start
     timeline = tidemark.simulate(step)
@@ -88,9 +92,10 @@ def plans_of(step, name):
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_checkpointed_step(name, errors):
     step = step_of(name)
-    for label, plan, early_stop, preserve_rng in plans_of(step, name):
-        truth = compare.measure(name, compare.runnable(step, plan, early_stop, preserve_rng))
-        result = compare.compare(step, truth, plan, early_stop, preserve_rng)
+    plans = list(plans_of(step, name))
+    truths = [measuring.submit(compare.measure, name, compare.runnable(step, *plan[1:])) for plan in plans]
+    for (label, plan, early_stop, preserve_rng), truth in zip(plans, truths):
+        result = compare.compare(step, truth.result(), plan, early_stop, preserve_rng)
         words = f"{name}, {label}{'' if early_stop else ', no early stop'}{'' if preserve_rng else ', no rng'}"
         check(result, words, errors)
 

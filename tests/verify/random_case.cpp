@@ -1,0 +1,186 @@
+#include "random_case.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+
+#include "../support/random.h"
+#include "../support/random_plan.h"
+#include "../support/random_step.h"
+#include "../support/shake_step.h"
+#include "tidemark/base/error.h"
+
+namespace tidemark::test {
+
+namespace {
+
+using memory::WorkspaceStepKind;
+
+std::vector<memory::WorkspaceStep> random_steps(Random& random) {
+  static const std::vector<std::int64_t> kBytes = {0, 1, 100, 511, 512, 4096, 300000};
+  std::vector<memory::WorkspaceStep> steps;
+  std::vector<std::int64_t> taken;  // and not given back
+  std::int64_t takes = 0;
+  for (std::int64_t i = random.between(0, 6); i > 0; --i) {
+    switch (random.below(3)) {
+      case 0:
+        steps.push_back({WorkspaceStepKind::kMake, random.between(0, 2)});
+        break;
+      case 1:
+        steps.push_back({WorkspaceStepKind::kTake, random.pick(kBytes)});
+        taken.push_back(takes++);
+        break;
+      default:
+        if (taken.empty()) break;
+        random.shuffle(taken);
+        steps.push_back({WorkspaceStepKind::kGive, taken.back()});
+        taken.pop_back();
+        break;
+    }
+  }
+  return steps;
+}
+
+memory::WorkspaceTable random_table(const step::Step& step, Random& random) {
+  memory::WorkspaceTable table;
+  std::set<std::string> keys;
+  for (std::uint32_t op = 0; op < step.tables().ops.size(); ++op)
+    keys.insert(memory::workspace_key(step, step::OpId(op)));
+  const int chance = static_cast<int>(random.between(0, 80));
+  for (const std::string& key : keys) {
+    if (random.chance(chance)) table.rows.push_back({key, random_steps(random)});
+    if (random.chance(chance / 2)) table.rows.push_back({key + " watched", random_steps(random)});
+  }
+  return table;
+}
+
+std::string text_of(const verify::Change& c) {
+  return fmt::format("{}{} of {} ({}), then {}; event {}, op {}, unit {}", c.comes ? "+" : "", c.bytes, c.block,
+                     c.category, c.total_bytes, c.event, c.op.is_none() ? -1 : static_cast<int>(c.op.value()),
+                     c.unit ? static_cast<int>(*c.unit) : -1);
+}
+
+std::string name_of_block(const memory::BlockId& block) {
+  const bool has_parts = block.kind == memory::BlockKind::kRngState || block.kind == memory::BlockKind::kWorkspace;
+  const std::string name = fmt::format("{} {}", name_of(block.kind), block.id);
+  return has_parts ? fmt::format("{} part {}", name, block.part) : name;
+}
+
+// In the words of the other replay. A timeline's changes do not tell pass and call; its peak does.
+verify::Change in_words(const memory::Change& c) {
+  const bool comes = c.kind == memory::ChangeKind::kAlloc;
+  verify::Change change{.comes = comes,
+                        .bytes = comes ? c.bytes : -c.bytes,
+                        .total_bytes = c.total_bytes,
+                        .block = name_of_block(c.block),
+                        .category = std::string(name_of(c.category)),
+                        .event = c.event,
+                        .op = c.op,
+                        .call = {},
+                        .pass = {},
+                        .unit = {}};
+  if (c.unit != memory::kNoUnit) change.unit = c.unit;
+  return change;
+}
+
+std::string difference_of_changes(const memory::Timeline& timeline, const verify::Replayed& replayed) {
+  for (std::size_t i = 0; i < std::max(timeline.changes.size(), replayed.changes.size()); ++i) {
+    if (i >= timeline.changes.size())
+      return fmt::format("change {}: verify has {}, memory no more", i, text_of(replayed.changes[i]));
+    const verify::Change theirs = in_words(timeline.changes[i]);
+    if (i >= replayed.changes.size())
+      return fmt::format("change {}: memory has {}, verify no more", i, text_of(theirs));
+    verify::Change ours = replayed.changes[i];
+    ours.call = {};
+    ours.pass = {};
+    if (ours != theirs) return fmt::format("change {}:\n  memory {}\n  verify {}", i, text_of(theirs), text_of(ours));
+  }
+  return {};
+}
+
+std::string difference_of_peaks(const memory::Timeline& timeline, const verify::Replayed& replayed) {
+  if (timeline.peak.total_bytes != replayed.peak_bytes) return "the peak";
+  if (timeline.peak_change != static_cast<std::int64_t>(replayed.peak_change)) return "the moment of the peak";
+  memory::Moment moment;
+  moment.total_bytes = replayed.peak_bytes;
+  if (replayed.peak_change > 0) {
+    const verify::Change& change = replayed.changes[replayed.peak_change - 1];
+    moment = {change.total_bytes, change.event, change.op,
+              change.call,        change.pass,  change.unit.value_or(memory::kNoUnit)};
+  }
+  if (moment != timeline.peak) return "what is said about the peak";
+  for (std::size_t i = 0; i < memory::kCategoryNames.size(); ++i) {
+    const auto ours = replayed.peak_by_category.find(std::string(memory::kCategoryNames[i]));
+    if (timeline.peak_by_category[i] != (ours == replayed.peak_by_category.end() ? 0 : ours->second))
+      return fmt::format("category {} of the peak", memory::kCategoryNames[i]);
+  }
+  return {};
+}
+
+std::string difference_of_ends(const memory::Timeline& timeline, const verify::Replayed& replayed) {
+  if (timeline.end_bytes != replayed.end_bytes) return "the bytes at the end";
+  std::map<std::string, verify::Leftover> theirs;
+  for (const memory::Leftover& left : timeline.alive_at_end)
+    theirs[name_of_block(left.block)] = {left.bytes, std::string(name_of(left.reason))};
+  for (const auto& [block, left] : replayed.alive_at_end) {
+    const auto found = theirs.find(block);
+    if (found == theirs.end()) return block + " at the end, which only verify has";
+    if (found->second != left)
+      return fmt::format("{} at the end: memory {} {}, verify {} {}", block, found->second.bytes, found->second.reason,
+                         left.bytes, left.reason);
+  }
+  return theirs.size() == replayed.alive_at_end.size() ? "" : "something at the end that only memory has";
+}
+
+// The result of a replay, or nothing when it refuses.
+template <class Replay>
+auto attempt(const Replay& replay) -> std::optional<decltype(replay())> {
+  try {
+    return replay();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+RandomCase random_case(std::uint64_t seed) {
+  Random random(seed);
+  const std::uint64_t shake_seed = random.next();
+  const step::Step plain = random_step(seed, {.with_extras = false});
+  step::Step step = random.chance(70) ? shake(plain, shake_seed) : plain;
+  plan::Plan plan = random_plan(step, random.next());
+  memory::WorkspaceTable table;
+  if (random.chance(70)) table = random_table(step, random);
+  const bool rounds = random.chance(20);
+  const bool early_stop = random.chance(80);
+  const bool preserve_rng = random.chance(80);
+  return {std::move(step), std::move(plan), std::move(table), rounds ? 512 : 1, early_stop, preserve_rng};
+}
+
+std::string difference(const RandomCase& c, verify::Mutation mutation, bool* is_refused) {
+  const auto timeline = attempt([&] {
+    return memory::replay(c.step, c.plan,
+                          {.workspace = &c.table,
+                           .round_to_bytes = c.round_to_bytes,
+                           .early_stop = c.early_stop,
+                           .preserve_rng = c.preserve_rng,
+                           .keep_changes = true,
+                           .keep_alive_at_peak = false});
+  });
+  const auto replayed = attempt([&] {
+    return verify::replay(c.step, c.plan, {&c.table, c.round_to_bytes, c.early_stop, c.preserve_rng, mutation});
+  });
+  if (is_refused != nullptr) *is_refused = !timeline;
+  if (!timeline || !replayed) {
+    if (timeline.has_value() == replayed.has_value()) return {};
+    return timeline ? "only verify refuses the plan" : "only memory refuses the plan";
+  }
+  if (timeline->start_bytes != replayed->start_bytes) return "the bytes at the start";
+  std::string found = difference_of_changes(*timeline, *replayed);
+  if (found.empty()) found = difference_of_peaks(*timeline, *replayed);
+  return found.empty() ? difference_of_ends(*timeline, *replayed) : found;
+}
+
+}  // namespace tidemark::test
