@@ -272,7 +272,7 @@ class Replay {
   void on_begin(OpId op) {
     ledger_.at.op = op;
     if (step_[op].call.has_value()) ledger_.set_call(step_[op].call);
-    if (is_watched(op)) return make_second_storage(op);
+    if (is_watched(op)) return make_second_storage(op, original(written_by(op)));
     if (has_row(op)) run_row(op, [this](std::uint32_t storage) { program_takes(storage); });
   }
 
@@ -417,8 +417,9 @@ class Replay {
   void begin_again(OpId op) {
     ledger_.at.op = op;
     ledger_.set_call(step_[op].call);
-    if (is_watched(op)) return make_second_storage(op);
-    if (!is_saved(op) && has_row(op)) run_row(op, [this](std::uint32_t storage) { recompute_takes(storage); });
+    if (is_saved(op)) return;  // not run again
+    if (is_watched(op)) return make_second_storage(op, instance_of(written_by(op)));
+    if (has_row(op)) run_row(op, [this](std::uint32_t storage) { recompute_takes(storage); });
   }
 
   void end_again(OpId op) {
@@ -495,13 +496,14 @@ class Replay {
 
   // An op that would write in place makes a new storage instead. Its input dies right after, so that from then on it
   // does not matter which of the two is alive: the second one lives as long as the op.
-  void make_second_storage(OpId op) {
+  void make_second_storage(OpId op, InstanceId first) {
     row_.op = op;
     find_allocs(ledger_.at.event);
-    const StorageId storage = step_[step_.outputs(step_[op]).front().tensor].storage;
-    row_.hidden.push_back({instances_[storage.index()].bytes, true});
+    row_.hidden.push_back({instances_[first].bytes, true});
     ledger_.came(Category::kWorkspace, hidden_block(0), row_.hidden.back().bytes);
   }
+
+  StorageId written_by(OpId op) const { return step_[step_.outputs(step_[op]).front().tensor].storage; }
 
   // The alloc events of the op that begins at `begin`.
   void find_allocs(std::uint32_t begin) {

@@ -63,13 +63,14 @@ void add_value(std::string& text, const Step& step, const ArgValue& arg) {
 struct OpShape {
   StringId name;
   ArgsId args;
+  bool is_unwatched = false;
   std::vector<LayoutId> inputs;
 
   friend auto operator<=>(const OpShape&, const OpShape&) = default;
 };
 
 OpShape shape_of(const Step& step, const Op& op) {
-  OpShape shape{op.name, op.args, {}};
+  OpShape shape{op.name, op.args, op.flags.has(OpFlag::kUnwatched), {}};
   shape.inputs.reserve(op.inputs.count);
   for (const TensorId input : step.inputs(op)) shape.inputs.push_back(step[input].layout);
   return shape;
