@@ -697,9 +697,10 @@ class Replay {
         result_.alive_at_end["rng_state " + std::to_string(u.number) + " part 0"] = {rounded(kRngStateBytes), "frame"};
   }
 
-  // The highest moment of every stretch but that of the peak.
+  // The highest moment of every stretch but that of the peak; the start is in no stretch.
   void list_runners_up() {
-    const std::uint32_t peak_stretch = result_.peak_change == 0 ? 0 : result_.changes[result_.peak_change - 1].stretch;
+    std::optional<std::uint32_t> peak_stretch;
+    if (result_.peak_change > 0) peak_stretch = result_.changes[result_.peak_change - 1].stretch;
     std::map<std::uint32_t, std::size_t> highest;  // by stretch
     for (std::size_t i = 0; i < result_.changes.size(); ++i) {
       const Change& change = result_.changes[i];
