@@ -17,6 +17,8 @@ namespace {
 
 using memory::WorkspaceStepKind;
 
+constexpr std::size_t kRunnersUp = 64;  // as many as a replay gives
+
 std::vector<memory::WorkspaceStep> random_steps(Random& random) {
   static const std::vector<std::int64_t> kBytes = {0, 1, 100, 511, 512, 4096, 300000};
   std::vector<memory::WorkspaceStep> steps;
@@ -79,7 +81,8 @@ verify::Change in_words(const memory::Change& c) {
                         .op = c.op,
                         .call = {},
                         .pass = {},
-                        .unit = {}};
+                        .unit = {},
+                        .stretch = 0};
   if (c.unit != memory::kNoUnit) change.unit = c.unit;
   return change;
 }
@@ -94,7 +97,42 @@ std::string difference_of_changes(const memory::Timeline& timeline, const verify
     verify::Change ours = replayed.changes[i];
     ours.call = {};
     ours.pass = {};
+    ours.stretch = 0;
     if (ours != theirs) return fmt::format("change {}:\n  memory {}\n  verify {}", i, text_of(theirs), text_of(ours));
+  }
+  return {};
+}
+
+memory::Moment moment_after(const verify::Replayed& replayed, std::size_t changes) {
+  memory::Moment moment;
+  moment.total_bytes = replayed.start_bytes;
+  if (changes == 0) return moment;
+  const verify::Change& c = replayed.changes[changes - 1];
+  return {c.total_bytes, c.event, c.op, c.call, c.pass, c.unit.value_or(memory::kNoUnit)};
+}
+
+std::string difference_of_runners_up(const memory::Timeline& timeline, const verify::Replayed& replayed) {
+  if (timeline.runners_up.size() != std::min<std::size_t>(kRunnersUp, replayed.runners_up.size()))
+    return fmt::format("the number of runners-up: memory {}, verify {}", timeline.runners_up.size(),
+                       replayed.runners_up.size());
+  for (std::size_t i = 0; i < timeline.runners_up.size(); ++i)
+    if (moment_after(replayed, replayed.runners_up[i]) != timeline.runners_up[i])
+      return fmt::format("runner-up {}: memory {} at event {}, verify {} at event {}", i,
+                         timeline.runners_up[i].total_bytes, timeline.runners_up[i].event,
+                         moment_after(replayed, replayed.runners_up[i]).total_bytes,
+                         moment_after(replayed, replayed.runners_up[i]).event);
+  return {};
+}
+
+std::string difference_of_calls(const memory::Timeline& timeline, const verify::Replayed& replayed) {
+  for (std::uint32_t i = 0; i < timeline.calls.size(); ++i) {
+    const auto found = replayed.calls.find(step::CallId(i));
+    const verify::CallPeak peak = found == replayed.calls.end() ? verify::CallPeak{} : found->second;
+    const memory::CallPeak ours{peak.forward_bytes.value_or(memory::CallPeak::kNever),
+                                peak.backward_bytes.value_or(memory::CallPeak::kNever)};
+    if (ours != timeline.calls[i])
+      return fmt::format("the peaks of call {}: memory {} and {}, verify {} and {}", i, timeline.calls[i].forward_bytes,
+                         timeline.calls[i].backward_bytes, ours.forward_bytes, ours.backward_bytes);
   }
   return {};
 }
@@ -102,14 +140,7 @@ std::string difference_of_changes(const memory::Timeline& timeline, const verify
 std::string difference_of_peaks(const memory::Timeline& timeline, const verify::Replayed& replayed) {
   if (timeline.peak.total_bytes != replayed.peak_bytes) return "the peak";
   if (timeline.peak_change != static_cast<std::int64_t>(replayed.peak_change)) return "the moment of the peak";
-  memory::Moment moment;
-  moment.total_bytes = replayed.peak_bytes;
-  if (replayed.peak_change > 0) {
-    const verify::Change& change = replayed.changes[replayed.peak_change - 1];
-    moment = {change.total_bytes, change.event, change.op,
-              change.call,        change.pass,  change.unit.value_or(memory::kNoUnit)};
-  }
-  if (moment != timeline.peak) return "what is said about the peak";
+  if (moment_after(replayed, replayed.peak_change) != timeline.peak) return "what is said about the peak";
   for (std::size_t i = 0; i < memory::kCategoryNames.size(); ++i) {
     const auto ours = replayed.peak_by_category.find(std::string(memory::kCategoryNames[i]));
     if (timeline.peak_by_category[i] != (ours == replayed.peak_by_category.end() ? 0 : ours->second))
@@ -167,7 +198,8 @@ std::string difference(const RandomCase& c, verify::Mutation mutation, bool* is_
                            .early_stop = c.early_stop,
                            .preserve_rng = c.preserve_rng,
                            .keep_changes = true,
-                           .keep_alive_at_peak = false});
+                           .keep_alive_at_peak = false,
+                           .runner_up_count = kRunnersUp});
   });
   const auto replayed = attempt([&] {
     return verify::replay(c.step, c.plan, {&c.table, c.round_to_bytes, c.early_stop, c.preserve_rng, mutation});
@@ -180,6 +212,8 @@ std::string difference(const RandomCase& c, verify::Mutation mutation, bool* is_
   if (timeline->start_bytes != replayed->start_bytes) return "the bytes at the start";
   std::string found = difference_of_changes(*timeline, *replayed);
   if (found.empty()) found = difference_of_peaks(*timeline, *replayed);
+  if (found.empty()) found = difference_of_runners_up(*timeline, *replayed);
+  if (found.empty()) found = difference_of_calls(*timeline, *replayed);
   return found.empty() ? difference_of_ends(*timeline, *replayed) : found;
 }
 

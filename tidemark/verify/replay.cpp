@@ -95,6 +95,7 @@ class Replay {
       happen(events_[i]);
     }
     list_leftovers();
+    list_runners_up();
     result_.end_bytes = total_;
     return std::move(result_);
   }
@@ -238,12 +239,30 @@ class Replay {
     const std::int64_t signed_bytes = comes ? bytes : -bytes;
     total_ = sum(total_, signed_bytes);
     by_category_[category] += signed_bytes;
-    result_.changes.push_back(
-        {comes, signed_bytes, total_, block, category, event_, running_op_, module_call_, pass_, recomputing_});
+    result_.changes.push_back({comes, signed_bytes, total_, block, category, event_, running_op_, module_call_, pass_,
+                               recomputing_, stretch_});
+    for (const CallId call : open_calls_) raise(result_.calls[call].forward_bytes);
+    note_backward();
     if (total_ <= result_.peak_bytes) return;
     result_.peak_bytes = total_;
     result_.peak_change = result_.changes.size();
     note_peak_categories();
+  }
+
+  void raise(std::optional<std::int64_t>& most) const { most = std::max(most.value_or(total_), total_); }
+
+  // The total counts for the module call and those around it, when backward is running.
+  void note_backward() {
+    if (pass_.is_none()) return;
+    if (step_[pass_].kind != PassKind::kBackward && step_[pass_].kind != PassKind::kRecompute) return;
+    for (CallId call = module_call_; call.has_value(); call = step_[call].parent)
+      raise(result_.calls[call].backward_bytes);
+  }
+
+  void be_in(CallId call) {
+    if (call != module_call_) ++stretch_;
+    module_call_ = call;
+    note_backward();
   }
 
   void note_peak_categories() {
@@ -408,8 +427,7 @@ class Replay {
   void happen(const Event& event) {
     switch (event.kind) {
       case EventKind::kPhase:
-        pass_ = PassId(event.id);
-        return;
+        return on_phase(PassId(event.id));
       case EventKind::kEnter:
         return on_enter(CallId(event.id));
       case EventKind::kExit:
@@ -440,8 +458,17 @@ class Replay {
     }
   }
 
+  void on_phase(PassId pass) {
+    ++stretch_;
+    pass_ = pass;
+    note_backward();
+  }
+
   void on_enter(CallId call) {
-    module_call_ = call;
+    ++stretch_;
+    be_in(call);
+    open_calls_.push_back(call);
+    raise(result_.calls[call].forward_bytes);
     for (const UnitState& u : units_) {
       if (u.call != call) continue;
       for (const StorageId input : u.inputs) take({input, false}, frame(u));
@@ -450,18 +477,20 @@ class Replay {
   }
 
   void on_exit(CallId call) {
-    module_call_ = call;
+    ++stretch_;
+    be_in(call);
     for (UnitState& u : units_) {
       if (u.call != call) continue;
       u.is_left = true;
       if (are_all_released(u)) frame_dies(u);
     }
-    module_call_ = step_[call].parent;
+    open_calls_.pop_back();
+    be_in(step_[call].parent);
   }
 
   void on_begin(OpId op) {
     running_op_ = op;
-    if (step_[op].call.has_value()) module_call_ = step_[op].call;
+    if (step_[op].call.has_value()) be_in(step_[op].call);
     begin_op(running_, op, unit_around(event_), nullptr);
   }
 
@@ -545,7 +574,8 @@ class Replay {
     const CallId call_before = module_call_;
     recomputing_ = u.number;
     running_op_ = OpId();
-    module_call_ = u.call;
+    ++stretch_;
+    be_in(u.call);
     const bool has_rng_state = u.preserve_rng && options_.mutation != Mutation::kForgetRngState;
     if (has_rng_state) rng_state(true, u, 1);
 
@@ -568,7 +598,8 @@ class Replay {
 
     recomputing_.reset();
     running_op_ = op_before;
-    module_call_ = call_before;
+    ++stretch_;
+    be_in(call_before);
   }
 
   // Whether a recompute with early stop ends after the event at this position.
@@ -581,11 +612,9 @@ class Replay {
   void happen_again(UnitState& u, const Event& event, RunningOp& running, std::vector<SaveId>& in_graph) {
     switch (event.kind) {
       case EventKind::kEnter:
-        module_call_ = CallId(event.id);
-        return;
+        return be_in(CallId(event.id));
       case EventKind::kExit:
-        module_call_ = step_[CallId(event.id)].parent;
-        return;
+        return be_in(step_[CallId(event.id)].parent);
       case EventKind::kBegin:
         return begin_again(u, OpId(event.id), running);
       case EventKind::kEnd:
@@ -611,7 +640,7 @@ class Replay {
 
   void begin_again(UnitState& u, OpId op, RunningOp& running) {
     running_op_ = op;
-    if (step_[op].call.has_value()) module_call_ = step_[op].call;
+    if (step_[op].call.has_value()) be_in(step_[op].call);
     if (u.saved_ops.contains(op))
       running = {op, {}, {}, {}};
     else
@@ -668,6 +697,24 @@ class Replay {
         result_.alive_at_end["rng_state " + std::to_string(u.number) + " part 0"] = {rounded(kRngStateBytes), "frame"};
   }
 
+  // The highest moment of every stretch but that of the peak; the start is in no stretch.
+  void list_runners_up() {
+    std::optional<std::uint32_t> peak_stretch;
+    if (result_.peak_change > 0) peak_stretch = result_.changes[result_.peak_change - 1].stretch;
+    std::map<std::uint32_t, std::size_t> highest;  // by stretch
+    for (std::size_t i = 0; i < result_.changes.size(); ++i) {
+      const Change& change = result_.changes[i];
+      if (!change.comes || change.stretch == peak_stretch) continue;
+      const auto [found, is_first] = highest.emplace(change.stretch, i + 1);
+      if (!is_first && change.total_bytes > total_after(found->second)) found->second = i + 1;
+    }
+    for (const auto& [stretch, changes] : highest) result_.runners_up.push_back(changes);
+    std::stable_sort(result_.runners_up.begin(), result_.runners_up.end(),
+                     [this](std::size_t a, std::size_t b) { return total_after(a) > total_after(b); });
+  }
+
+  std::int64_t total_after(std::size_t changes) const { return result_.changes[changes - 1].total_bytes; }
+
   std::string reason_of(const Instance& instance, const std::multiset<std::string>& holders) const {
     if (holders.contains(program())) return alloc_at_.contains(instance.storage) ? "program" : "resident";
     for (const std::string& holder : holders)
@@ -708,6 +755,8 @@ class Replay {
   CallId module_call_;
   PassId pass_;
   std::optional<std::uint32_t> recomputing_;
+  std::vector<CallId> open_calls_;
+  std::uint32_t stretch_ = 0;
   Replayed result_;
 };
 

@@ -54,6 +54,7 @@ struct Change {
   step::CallId call;
   step::PassId pass;
   std::optional<std::uint32_t> unit;  // whose recompute this is
+  std::uint32_t stretch = 0;          // of the replay, from 0
 
   friend bool operator==(const Change&, const Change&) = default;
 };
@@ -66,6 +67,14 @@ struct Leftover {
   friend bool operator==(const Leftover&, const Leftover&) = default;
 };
 
+// The most bytes alive while a module call is entered, and in its backward.
+struct CallPeak {
+  std::optional<std::int64_t> forward_bytes;
+  std::optional<std::int64_t> backward_bytes;
+
+  friend bool operator==(const CallPeak&, const CallPeak&) = default;
+};
+
 struct Replayed {
   std::int64_t start_bytes = 0;
   std::int64_t end_bytes = 0;
@@ -73,6 +82,8 @@ struct Replayed {
   std::size_t peak_change = 0;                           // how many changes lead to the peak; 0: it is at the start
   std::map<std::string, std::int64_t> peak_by_category;  // without categories of nothing
   std::vector<Change> changes;                           // in order
+  std::vector<std::size_t> runners_up;                   // all, highest first: how many changes lead to each
+  std::map<step::CallId, CallPeak> calls;                // of those that have one
   std::map<std::string, Leftover> alive_at_end;          // by block
 };
 
