@@ -398,3 +398,41 @@ def test_capturing_twice_gives_the_same_bytes():
         return tidemark.capture_batch(model, (batch,), lambda out: out.sum(), optimizer, mode="fake", workspace=False)
 
     assert record().text() == record().text()
+
+
+def attention_model(dropout=0.0):
+    def forward(m, v):
+        heads = m.a(v).view(B, 3, 2, W // 2).transpose(1, 2)
+        return F.dropout(F.scaled_dot_product_attention(heads, heads, heads, is_causal=True), dropout)
+
+    return Wrap(forward)
+
+
+@pytest.mark.parametrize(
+    "dtype, kernel", [(torch.float32, "efficient"), (torch.bfloat16, "flash")], ids=["single", "half"]
+)
+def test_the_choices_of_cuda_are_imitated(dtype, kernel):
+    model = attention_model(0.5).to(dtype)
+    step = captured(model, x(B, 3, W).to(dtype), target="cuda", optimizer=torch.optim.AdamW)
+    names = names_of(step.ops)
+    assert f"aten._scaled_dot_product_{kernel}_attention.default" in names
+    assert f"aten._scaled_dot_product_{kernel}_attention_backward.default" in names
+    assert "aten.native_dropout.default" in names
+    assert any(name.startswith("aten._foreach_") for name in names)
+    told = " ".join(note.text for note in step.notes if note.kind == "imitated")
+    assert kernel in told and "native_dropout" in told and "multi-tensor" in told
+    assert {storage.device for storage in step.storages} == {"cuda"}
+
+
+def test_the_cpu_records_its_own_attention():
+    names = names_of(captured(attention_model(), x(B, 3, W)).ops)
+    assert "aten._scaled_dot_product_flash_attention_for_cpu.default" in names
+
+
+def test_a_head_too_odd_for_fused_kernels_takes_the_plain_way():
+    from tidemark._capture.imitate import choose_attention
+
+    q = torch.randn(1, 2, 4, 6)
+    assert choose_attention(q, q, q, None, 0.0, False, False)[0] == "math"  # 6 is no multiple of 4
+    q = q.bfloat16()
+    assert choose_attention(q, q, q, None, 0.0, False, False)[0] == "flash"  # which pads it to 8

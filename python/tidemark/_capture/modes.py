@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .fakes import CURES, Fakes, undispatched
 from .op_facts import facts_of
 from .recorder import Handle, Recorder
-from .shadows import Shadows, worth_following
+from .shadows import KEEP_VALUES, Shadows, worth_following
 from .sources import place_of
 
 _Tensor = torch.Tensor
@@ -236,6 +236,9 @@ class FakeRecordMode(RecordMode):
 
     def _follow_values(self, func, facts, args, kwargs, out) -> None:
         shadows = self.shadows
+        if facts.name in KEEP_VALUES:
+            self.recorder.note("assumed", "gradients are finite: the gradient scaler lets the optimizer step")
+            return
         first = next((a for a in args if isinstance(a, _Tensor)), None)
         if first is not None and getattr(first, "_tidemark_shadow", None) is None:
             if facts.mutated:

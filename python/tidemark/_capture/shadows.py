@@ -13,6 +13,13 @@ import torch
 from .op_facts import OpFacts
 
 _Tensor = torch.Tensor
+# Ops that write into tensors whose values stay as they were when nothing goes wrong: a gradient scaler's check for
+# infinities leaves its flag at zero. A recorded step is one in which nothing goes wrong.
+KEEP_VALUES = {
+    "aten._amp_foreach_non_finite_check_and_unscale_.default",
+    "aten._amp_update_scale_.default",
+}
+
 # Elements up to which values are followed: index and mask tensors of a batch are, large data is not.
 _MOST_ELEMENTS = 1 << 20
 
