@@ -362,10 +362,10 @@ def _swap_optimizer(optimizer, fakes: Fakes, parameters: dict, mode: FakeRecordM
 
 def _saves_number(func) -> bool:
     """Whether autograd keeps the tensor that a number in a tensor's place becomes: tried on one element."""
-    x = torch.ones(1, requires_grad=True)
+    leaf = torch.ones(1, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t), torch.enable_grad():
         try:
-            out = func(x, 0.5)
+            out = func(leaf.clone(), 0.5)  # a clone, since a leaf cannot be written in place
         except Exception:
             return False
     node = out.grad_fn if isinstance(out, torch.Tensor) else None
