@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from .. import _core
 
@@ -24,7 +25,7 @@ _DTYPES = {value: name for name, value in vars(torch).items() if isinstance(valu
 class Specimen:
     """A tensor argument without its values."""
 
-    __slots__ = ("dtype", "size", "stride", "extent")
+    __slots__ = ("dtype", "size", "stride", "extent", "ones")
 
     def __init__(self, t) -> None:
         self.dtype = t.dtype
@@ -37,13 +38,20 @@ class Specimen:
                 break
             extent += (size - 1) * stride
         self.extent = extent
+        self.ones = 0
+        if self.dtype is torch.bool:  # how much an op allocates for a mask depends on how much it selects
+            values = getattr(t, "_tidemark_shadow", None) if isinstance(t, FakeTensor) else t
+            if values is not None:
+                guard = torch._C._DisableTorchDispatch()
+                self.ones = int(values.sum())
+                del guard
 
     @property
     def bytes(self) -> int:
         return self.extent * self.dtype.itemsize
 
     def coded(self) -> dict:
-        return {"tensor": [str(self.dtype).removeprefix("torch."), list(self.size), list(self.stride), self.extent]}
+        return {"tensor": [str(self.dtype).removeprefix("torch."), list(self.size), list(self.stride), self.extent, self.ones]}
 
 
 class NumberSpecimen:
@@ -90,8 +98,7 @@ def _bytes(value) -> int:
 
 
 def measure(samples: dict) -> tuple[dict, list]:
-    """{kind: (row, row under a dispatch mode)} of the ops that do more than allocate their outputs in order, and the
-    kinds that were not run."""
+    """{kind: (row, row under a dispatch mode)}, and the kinds that could not be run."""
     kinds, ops, skipped = [], [], []
     for kind, (func, args, kwargs, _) in samples.items():
         try:
@@ -116,12 +123,7 @@ def measure(samples: dict) -> tuple[dict, list]:
             rows[kinds[first + reached]] = False
             first += reached + 1
     skipped += [kind for kind, row in rows.items() if row is False]
-    return {kind: pair for kind, pair in rows.items() if pair and not all(_is_plain(row) for row in pair)}, skipped
-
-
-def _is_plain(row: list) -> bool:
-    """Just its outputs, in order."""
-    return row == [[0, k] for k in range(len(row))]
+    return {kind: pair for kind, pair in rows.items() if pair is not False}, skipped
 
 
 def table(step, samples: dict):
@@ -130,8 +132,7 @@ def table(step, samples: dict):
     listed = []
     for kind, (plain, watched) in rows.items():
         key = _core.workspace_key(step, samples[kind][3])
-        if not _is_plain(plain):
-            listed.append((key, [tuple(s) for s in plain], False))
+        listed.append((key, [tuple(s) for s in plain], False))  # also of ops without scratch: they are known to have none
         if watched != plain:
             listed.append((key + " watched", [tuple(s) for s in watched], False))
     return _core.WorkspaceTable(listed, device="cpu"), [kind[0][0] for kind in skipped]

@@ -25,10 +25,11 @@ def value_of(coded):
         return coded
     ((kind, content),) = coded.items()
     if kind == "tensor":
-        dtype, size, stride, extent = content
+        dtype, size, stride, extent, ones = content
         dtype = getattr(torch, dtype)
         # Whole numbers are indices as often as not: 0 is always a valid one.
         flat = torch.zeros(extent, dtype=dtype)
+        flat[:ones] = 1
         if dtype.is_floating_point:
             flat.fill_(0.5)
         return flat.as_strided(size, stride)
