@@ -15,6 +15,9 @@ from .shadows import KEEP_VALUES, Shadows, worth_following
 from .sources import place_of
 
 _Tensor = torch.Tensor
+_FAKE = torch._C._TorchDispatchModeKey.FAKE
+_unset_mode = torch._C._unset_dispatch_mode
+_set_mode = torch._C._set_dispatch_mode
 # Functions that write some of their intermediate results in place, unless somebody watches.
 _WATCHFUL = {
     torch.nn.functional.scaled_dot_product_attention,
@@ -30,7 +33,12 @@ class DataDependent(Exception):
 
 
 class RecordMode(TorchDispatchMode):
-    """Sees every op. `run` decides what an op does: here, simply itself."""
+    """Sees every op."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """The guard against being compiled costs more than the recording; compiled models are not recorded."""
+        return False
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -225,7 +233,7 @@ class FakeRecordMode(RecordMode):
     def _run(self, func, facts, args, kwargs):
         cure = CURES.get(func)
         try:
-            out = func(*args, **kwargs) if cure is None else cure(func, args, kwargs)
+            out = self._fake(func, args, kwargs) if cure is None else cure(func, args, kwargs)
         except (
             torch._subclasses.fake_tensor.DataDependentOutputException,
             torch._subclasses.fake_tensor.DynamicOutputShapeException,
@@ -233,6 +241,17 @@ class FakeRecordMode(RecordMode):
             return self._from_values(func, facts, args, kwargs)
         self._follow_values(func, facts, args, kwargs, out)
         return out
+
+    def _fake(self, func, args, kwargs):
+        """What `func(*args, **kwargs)` comes to under the fake mode, without the way through the dispatcher. The mode
+        expects to be off while it works."""
+        mode = _unset_mode(_FAKE)
+        if mode is None:
+            return func(*args, **kwargs)
+        try:
+            return mode.dispatch(func, (self._fake_class,), args, kwargs)
+        finally:
+            _set_mode(mode)
 
     def _follow_values(self, func, facts, args, kwargs, out) -> None:
         shadows = self.shadows
