@@ -165,8 +165,8 @@ nb::dict reserved_to_python(const TimelineOf& self, bool expandable_segments) {
   return dict;
 }
 
-nb::dict reference_to_python(const Step& step, const std::string& device) {
-  const ReferenceRecord record = track_like_reference(step, {.device = device});
+nb::dict reference_to_python(const Step& step, const std::string& device, bool counts_stale) {
+  const ReferenceRecord record = track_like_reference(step, {.device = device, .counts_stale = counts_stale});
   nb::list modules;
   for (const ReferenceModule& module : record.modules) {
     nb::dict states;
@@ -318,10 +318,13 @@ void bind_memory(nb::module_& m) {
   bind_timeline(m);
   bind_workspace(m);
   m.def(
-      "reference_tracker", &reference_to_python, "step"_a, "device"_a = "",
-      nb::sig("def reference_tracker(step: Step, device: str = '') -> dict[str, typing.Any]"),
+      "reference_tracker", &reference_to_python, "step"_a, "device"_a = "", nb::kw_only(), "counts_stale"_a = false,
+      nb::sig("def reference_tracker(step: Step, device: str = '', *, counts_stale: bool = False) -> "
+              "dict[str, typing.Any]"),
       "The step as torch.distributed._tools.mem_tracker counts it: `current` and `peak`, bytes by its categories, and\n"
-      "`modules`, each with the snapshots of its eight states. Only storages on `device`, unless it is empty.");
+      "`modules`, each with the snapshots of its eight states. Only storages on `device`, unless it is empty.\n"
+      "With `counts_stale`, what the program still holds from the step before counts as activation, as it does for\n"
+      "a tracker that watched that step, too.");
   m.def("simulate", &simulate, "step"_a, "plan"_a = nb::none(), nb::kw_only(), "workspace"_a = nb::none(),
         "early_stop"_a = true, "preserve_rng"_a = true, "events"_a = false, "round_to_bytes"_a = 1,
         nb::sig("def simulate(step: Step, plan: Plan | None = None, *, workspace: WorkspaceTable | None = None, "

@@ -51,6 +51,7 @@ from ._core import (
     simulate,
     workspace_key,
 )
+from .reference import ReferenceTracker
 from .recording import Recording, capture, capture_batch
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "REGION_KINDS",
     "ROLES",
     "Recording",
+    "ReferenceTracker",
     "Region",
     "Save",
     "Source",

@@ -104,3 +104,30 @@ def test_bad_input_is_explained(cli, example, arguments, says):
 
 def test_a_wrong_view_is_a_wrong_command_line(cli, example):
     assert cli("memory", example, "--by", "colour").returncode == 2
+
+
+def test_what_the_device_must_have(cli, example):
+    # Thirteen blocks of at most 512 B are alive at most: they fit into one small segment of 2 MiB.
+    plain = cli.json("memory", example)
+    assert (plain["allocator"], plain["reserved_bytes"], plain["device_bytes"]) == ("exact", None, plain["peak_bytes"])
+    rounded = cli.json("memory", example, "--allocator", "rounded")
+    assert all(row["bytes"] % 512 == 0 for row in rounded["alive_at_peak"])
+    assert rounded["peak_bytes"] == 512 * len(rounded["alive_at_peak"])
+    for model in ("caching", "expandable"):
+        found = cli.json("memory", example, "--allocator", model, "--overhead", "1MiB")
+        assert found["peak_bytes"] == rounded["peak_bytes"]
+        assert (found["reserved_bytes"], found["overhead_bytes"], found["device_bytes"]) == (2 << 20, 1 << 20, 3 << 20)
+    text = cli("memory", example, "--allocator", "caching", "--overhead", "1MiB").stdout
+    assert "overhead, as declared" in text and "3,145,728 B" in text
+    assert "on the device" not in cli("memory", example).stdout
+
+
+def test_an_overhead_needs_a_unit_and_has_an_end(cli, example):
+    result = cli("memory", example, "--overhead", "5")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "has no unit" in result.stderr
+    result = cli("memory", example, "--overhead", "8191PiB", "--allocator", "caching")
+    assert result.returncode == 0
+    result = cli("memory", example, "--overhead", "9223372036854775807B")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "does not fit 63 bits" in result.stderr

@@ -12,7 +12,6 @@ namespace {
 
 // The constants of c10/cuda/CUDACachingAllocator.cpp.
 constexpr std::int64_t kMiB = 1 << 20;
-constexpr std::int64_t kMinBlockBytes = 512;
 constexpr std::int64_t kMaxSmallBytes = kMiB;
 constexpr std::int64_t kSmallSegmentBytes = 2 * kMiB;
 constexpr std::int64_t kLargeSegmentBytes = 20 * kMiB;
@@ -103,7 +102,7 @@ void CachingAllocator::split(std::uint32_t block, std::int64_t bytes) {
   const Block whole = blocks_[block];
   const std::int64_t left = whole.bytes - bytes;
   const bool keeps_little = whole.is_small || options_.expandable_segments;
-  if (keeps_little ? left < kMinBlockBytes : left <= kMaxSmallBytes) return;
+  if (keeps_little ? left < kCudaRoundingBytes : left <= kMaxSmallBytes) return;
   const std::uint32_t rest = new_block({whole.address + bytes, left, block, whole.after, whole.is_small, false});
   blocks_[block].bytes = bytes;
   blocks_[block].after = rest;
@@ -131,7 +130,7 @@ std::uint32_t CachingAllocator::allocate(std::int64_t bytes) {
                  .expected = "from 0 to 2^62 bytes",
                  .got = std::to_string(bytes),
                  .remedy = {}});
-  const std::int64_t rounded = round_up(bytes, kMinBlockBytes);
+  const std::int64_t rounded = round_up(bytes, kCudaRoundingBytes);
   const bool is_small = rounded <= kMaxSmallBytes;
   std::uint32_t block = take_free(rounded, is_small);
   if (block == kNoBlock)

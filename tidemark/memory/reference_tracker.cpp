@@ -14,7 +14,6 @@ namespace {
 using namespace step;
 
 constexpr std::uint32_t kNever = 0xFFFFFFFFu;
-constexpr std::int64_t kCudaRounding = 512;
 
 bool is_backward(PassKind kind) { return kind == PassKind::kBackward || kind == PassKind::kRecompute; }
 
@@ -136,6 +135,7 @@ class Tracker {
     ReferenceCategory category = ReferenceCategory::kOther;
     std::int64_t bytes = 0;
     bool is_alive = false;
+    bool is_met = false;
   };
 
   bool is_counted(StorageId storage) const {
@@ -144,7 +144,7 @@ class Tracker {
 
   std::int64_t rounded(StorageId storage, std::int64_t bytes) const {
     if (!step_.text(step_[storage].device).starts_with("cuda")) return bytes;
-    return (bytes + kCudaRounding - 1) / kCudaRounding * kCudaRounding;
+    return (bytes + kCudaRoundingBytes - 1) / kCudaRoundingBytes * kCudaRoundingBytes;
   }
 
   void add(ReferenceCategory category, std::int64_t bytes) {
@@ -163,7 +163,6 @@ class Tracker {
       case Role::kOptimizerState:
         return ReferenceCategory::kOptState;
       case Role::kInput:
-        return ReferenceCategory::kActivation;
       case Role::kPlain:
         break;
     }
@@ -185,13 +184,27 @@ class Tracker {
     for (const Event& event : t_.events)
       if (event.kind == EventKind::kAlloc) is_made[event.id] = true;
     for (std::uint32_t i = 0; i < t_.storages.size(); ++i)
-      if (!is_made[i]) come(StorageId(i), t_.storages[i].bytes, by_role(t_.storages[i].role));
+      if (!is_made[i]) start_with(StorageId(i));
     record_.peak = now_;
+  }
+
+  void start_with(StorageId storage) {
+    const Role role = step_[storage].role;
+    if (role == Role::kInput || (role == Role::kPlain && !options_.counts_stale)) return;
+    come(storage, step_[storage].bytes, role == Role::kPlain ? ReferenceCategory::kActivation : by_role(role));
+  }
+
+  // An op that returns a view of a tensor from outside, or writes to it, makes it known.
+  void meet_outputs(OpId op) {
+    for (const Output& out : step_.outputs(step_[op])) {
+      const StorageId storage = step_[out.tensor].storage;
+      if (!known_[storage.index()].is_met) come(storage, step_[storage].bytes, category_of_new());
+    }
   }
 
   void come(StorageId storage, std::int64_t bytes, ReferenceCategory category) {
     if (!is_counted(storage)) return;
-    known_[storage.index()] = {category, rounded(storage, bytes), true};
+    known_[storage.index()] = {category, rounded(storage, bytes), true, true};
     add(category, known_[storage.index()].bytes);
   }
 
@@ -227,7 +240,10 @@ class Tracker {
   }
 
   void after(const Event& event, std::uint32_t at) {
-    if (event.kind == EventKind::kEnd) look_for_peaks();
+    if (event.kind == EventKind::kEnd) {
+      meet_outputs(OpId(event.id));
+      look_for_peaks();
+    }
     for (auto [it, end] = schedule_.retags.equal_range(at); it != end; ++it) retag(it->second);
     if (event.kind == EventKind::kExit) exit_call(CallId(event.id));
     for (auto [it, end] = ends_.equal_range(at); it != end; ++it) {

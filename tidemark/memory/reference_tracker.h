@@ -14,7 +14,8 @@ namespace tidemark::memory {
 // states and its conventions, so that its published numbers can be compared. They differ from replay() on purpose:
 // sizes are rounded up to 512 B on CUDA devices, and only there; peaks are looked at only after ops, so that scratch
 // memory and what dies inside an op is not seen; tensors made in backward are temporary until they become a parameter's
-// gradient; everything made by the optimizer is optimizer state.
+// gradient; everything made by the optimizer is optimizer state; a tensor from outside the model and its optimizer,
+// such as a batch, is not seen before an op returns a view of it.
 enum class ReferenceCategory : std::uint8_t { kParameter, kBuffer, kGradient, kActivation, kTemp, kOptState, kOther };
 inline constexpr std::array<std::string_view, 7> kReferenceCategoryNames = {
     "Parameter", "Buffer", "Gradient", "Activation", "Temp", "Optstate", "Other"};
@@ -63,6 +64,9 @@ struct ReferenceRecord {
 
 struct ReferenceOptions {
   std::string device;  // count only storages there; empty: all
+  // What the program still holds from the step before counts as activation: the tracker that watched that step, too,
+  // knows it. The published figures have the logits of the step before in them.
+  bool counts_stale = false;
 };
 
 // A module's backward starts with the first autograd node that a forward op of one of its calls made, and ends with the

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kRngStateBytes = 5056;
 
 struct ReplayOptions {
   const WorkspaceTable* workspace = nullptr;  // kernel scratch; without a table there is none
-  std::int64_t round_to_bytes = 1;            // 512 for CUDA's allocator
+  std::int64_t round_to_bytes = 1;            // kCudaRoundingBytes for CUDA's allocator
   bool early_stop = true;                     // false: no unit stops early, whatever it says itself
   bool preserve_rng = true;                   // false: no unit keeps RNG states
   bool keep_changes = false;                  // fill Timeline::changes

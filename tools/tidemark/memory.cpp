@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "step_argument.h"
 #include "text_layout.h"
 #include "tidemark/base/atomic_file.h"
+#include "tidemark/base/bytes.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/workspace_file.h"
 #include "tidemark/plan/policies.h"
@@ -27,6 +29,8 @@ struct MemoryOptions {
   std::size_t depth = 2;
   std::string csv;
   std::string workspace;
+  std::string allocator = "exact";
+  std::string overhead;
   bool no_early_stop = false;
   bool no_rng = false;
 };
@@ -34,6 +38,11 @@ struct MemoryOptions {
 MemoryView view_named(const std::string& name) {
   if (name == "module") return MemoryView::kModule;
   return name == "moment" ? MemoryView::kMoment : MemoryView::kCategory;
+}
+
+AllocatorModel allocator_named(const std::string& name) {
+  return static_cast<AllocatorModel>(std::find(kAllocatorNames.begin(), kAllocatorNames.end(), name) -
+                                     kAllocatorNames.begin());
 }
 
 // The table that was named, or the one beside the step.
@@ -46,8 +55,20 @@ std::string find_workspace(const MemoryOptions& options, const Console& console)
   return beside;
 }
 
+void replay_into(MemoryReport& report) {
+  const bool is_exact = report.allocator == AllocatorModel::kExact;
+  report.timeline = memory::replay(report.step, report.plan,
+                                   {.workspace = report.workspace ? &*report.workspace : nullptr,
+                                    .round_to_bytes = is_exact ? 1 : memory::kCudaRoundingBytes,
+                                    .keep_changes = true});
+  if (is_exact || report.allocator == AllocatorModel::kRounded) return;
+  report.reserved = memory::use_caching_allocator(
+      report.step, report.timeline, {.expandable_segments = report.allocator == AllocatorModel::kExpandable});
+}
+
 ExitCode run_memory(const MemoryOptions& options, const Console& console) {
   const plan::Policy policy = plan::parse_policy(options.policy, "--plan");
+  const std::int64_t overhead_bytes = options.overhead.empty() ? 0 : parse_bytes(options.overhead, "--overhead");
   step::Step step = read_step_argument(options.step);
   plan::Plan plan =
       plan::make_plan(step, policy, {.preserve_rng = !options.no_rng, .early_stop = !options.no_early_stop});
@@ -59,10 +80,12 @@ ExitCode run_memory(const MemoryOptions& options, const Console& console) {
                       .plan = std::move(plan),
                       .workspace_file = find_workspace(options, console),
                       .workspace = {},
-                      .timeline = {}};
+                      .allocator = allocator_named(options.allocator),
+                      .overhead_bytes = overhead_bytes,
+                      .timeline = {},
+                      .reserved = {}};
   if (!report.workspace_file.empty()) report.workspace = memory::read_workspace(report.workspace_file);
-  report.timeline = memory::replay(
-      report.step, report.plan, {.workspace = report.workspace ? &*report.workspace : nullptr, .keep_changes = true});
+  replay_into(report);
   if (!options.csv.empty()) write_file_atomically(options.csv, memory_csv(report));
   if (console.json()) {
     console.print_json(memory_json(report));
@@ -94,6 +117,12 @@ Command add_memory(CLI::App& root) {
   app->add_option("--workspace", options->workspace,
                   "kernels' scratch memory; by default STEP.workspace.jsonl, if it is there")
       ->type_name("FILE");
+  app->add_option("--allocator", options->allocator,
+                  "hand bytes out as exact (default), rounded, caching or expandable does")
+      ->type_name("MODEL")
+      ->check(CLI::IsMember(std::vector<std::string>(kAllocatorNames.begin(), kAllocatorNames.end())));
+  app->add_option("--overhead", options->overhead, "what the device takes beside tensors, such as 600MiB")
+      ->type_name("SIZE");
   app->add_flag("--no-early-stop", options->no_early_stop, "recompute units to their end");
   app->add_flag("--no-rng", options->no_rng, "checkpoints do not keep the RNG state");
   return {app, [options](Console& console) { return run_memory(*options, console); }};

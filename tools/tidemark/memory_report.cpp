@@ -7,6 +7,8 @@
 
 #include "text_layout.h"
 #include "tidemark/base/bytes.h"
+#include "tidemark/base/checked.h"
+#include "tidemark/base/error.h"
 #include "tidemark/memory/module_table.h"
 #include "tidemark/step/dump.h"
 
@@ -139,6 +141,23 @@ Breakdown breakdown(const MemoryReport& report) {
   return {"the peak by category", categories_text(report)};
 }
 
+// What the step needs of the device, when more than its tensors is asked about.
+std::string device_text(const MemoryReport& report) {
+  if (report.allocator == AllocatorModel::kExact && report.overhead_bytes == 0) return {};
+  Table table("<>");
+  const bool is_exact = report.allocator == AllocatorModel::kExact;
+  table.row(
+      {is_exact ? "peak" : "peak, each rounded up to 512 B", format_bytes_exact(report.timeline.peak.total_bytes)});
+  if (report.reserved) {
+    table.row({fmt::format("kept unused by the allocator, in {}",
+                           count_of(static_cast<std::int64_t>(report.reserved->segments), "segment")),
+               format_bytes_exact(reserved_bytes(report) - report.timeline.peak.total_bytes)});
+  }
+  if (report.overhead_bytes > 0) table.row({"overhead, as declared", format_bytes_exact(report.overhead_bytes)});
+  table.row({"total", format_bytes_exact(device_bytes(report))});
+  return table.text(2);
+}
+
 std::string not_counted_text(const MemoryReport& report) {
   std::string text;
   for (const std::string& line : not_counted(report)) text += fmt::format("  {}", wrap(line, 2));
@@ -180,9 +199,26 @@ std::vector<std::string> not_counted(const MemoryReport& report) {
     if (estimated > 0)
       lines.push_back(fmt::format("what {} of scratch memory got wrong", count_of(estimated, "estimate")));
   }
-  lines.emplace_back("what the allocator rounds up and keeps unused");
-  lines.emplace_back("device contexts, libraries and other processes");
+  if (report.allocator == AllocatorModel::kExact) {
+    lines.emplace_back("what the allocator rounds up and keeps unused");
+  } else if (report.allocator == AllocatorModel::kRounded) {
+    lines.emplace_back("what the allocator keeps unused");
+  }
+  lines.emplace_back(report.overhead_bytes == 0 ? "device contexts, libraries and other processes" : "other processes");
   return lines;
+}
+
+std::int64_t reserved_bytes(const MemoryReport& report) {
+  return report.reserved ? report.reserved->peak_reserved_bytes : report.timeline.peak.total_bytes;
+}
+
+std::int64_t device_bytes(const MemoryReport& report) {
+  const std::optional<std::int64_t> total = checked_add(reserved_bytes(report), report.overhead_bytes);
+  if (total) return *total;
+  throw Error({.place = "--overhead",
+               .problem = "the total does not fit 63 bits",
+               .expected = "the overhead of a device, such as 600MiB",
+               .got = format_bytes(report.overhead_bytes)});
 }
 
 std::string memory_text(const MemoryReport& report, const Console& console) {
@@ -194,6 +230,7 @@ std::string memory_text(const MemoryReport& report, const Console& console) {
   section("bytes alive (f forward, l loss, b backward, r recompute, o optimizer)", memory_chart(report));
   const Breakdown parts = breakdown(report);
   section(parts.title, parts.text);
+  section("on the device", device_text(report));
   section("largest at the peak", largest_text(report));
   section("not counted", not_counted_text(report));
   return text;

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from torch.nn import functional as F
 
 
@@ -259,13 +260,43 @@ def _hugging(name):
     raise KeyError(name)
 
 
+class CheckpointedMLPs(nn.Module):
+    """Blocks of which all but the first checkpoint themselves."""
+
+    def __init__(self, blocks, width, inner):
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width)) for _ in range(blocks)
+        )
+
+    def forward(self, x):
+        x = self.blocks[0](x)
+        for block in self.blocks[1:]:
+            x = checkpoint(block, x, preserve_rng_state=False, use_reentrant=False)
+        return x
+
+
+def _sum_loss(model, batch):
+    return model(batch).sum()
+
+
+def _tracked(name):
+    """The models of the reference tracker's own tests (test_mem_tracker.py), the second with a smaller batch and in
+    single precision: it would run for minutes on a CPU."""
+    if name == "tracker_plain":
+        layers = [layer for _ in range(4) for layer in (nn.Linear(512, 512, bias=False), nn.ReLU())]
+        return nn.Sequential(*layers).to(torch.bfloat16), torch.randn(16, 512, dtype=torch.bfloat16), _sum_loss
+    return CheckpointedMLPs(4, 1024, 2048), torch.randn(2, 1024, 1024), _sum_loss
+
+
 OWN = ("mlp", "cnn", "gpt", "lstm", "unet", "moe", "encdec")
 HUGGING = ("gpt2", "llama", "bert", "vit", "resnet", "t5", "opt", "mixtral", "convnext", "whisper")
+TRACKED = ("tracker_plain", "tracker_checkpointed")
 
 
 def build(name: str):
     torch.manual_seed(0)
-    model, batch, loss = _own(name) if name in OWN else _hugging(name)
+    model, batch, loss = (_own if name in OWN else _tracked if name in TRACKED else _hugging)(name)
     model.train()
     return model, batch, loss
 

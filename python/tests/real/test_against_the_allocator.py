@@ -6,6 +6,7 @@
 """
 
 import concurrent.futures
+import itertools
 import os
 import random
 import statistics
@@ -74,6 +75,19 @@ def test_a_plain_step(name, mode, errors):
     timeline = tidemark.simulate(step)
     kept = timeline.peak_bytes - timeline.start_bytes
     assert kept >= 0.25 * timeline.peak_bytes  # not a model whose peak is its weights
+
+
+@pytest.mark.parametrize("name", models.TRACKED)
+def test_the_reference_tracker_is_within_ten_percent(name):
+    """The peak that PyTorch's tracker would tell against the real one, as its own tests compare them on a GPU."""
+    truth = compare.measure(name)
+    totals = list(itertools.accumulate(truth["events"], initial=truth["start"]))
+    step = step_of(name)
+    peak = tidemark.ReferenceTracker(step).get_tracker_snapshot("peak")["cpu"]["Total"]
+    print(f"\n{name}: tracker {peak:,}, allocator {max(totals):,}", end="")
+    assert abs(peak / max(totals) - 1) <= 0.1
+    result = compare.compare(step, truth)
+    assert (result.error, result.share) == (0, 1)
 
 
 def plans_of(step, name):

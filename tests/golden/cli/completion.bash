@@ -24,7 +24,9 @@ _tidemark() {
         --depth) words="" flags="" files= ;;
         --csv) words="" flags="" files=1 ;;
         --workspace) words="" flags="" files=1 ;;
-        *) words="" flags="-h --help --json --plan --by --depth --csv --workspace --no-early-stop --no-rng" files=1 ;;
+        --allocator) words="exact rounded caching expandable" flags="" files= ;;
+        --overhead) words="" flags="" files= ;;
+        *) words="" flags="-h --help --json --plan --by --depth --csv --workspace --allocator --overhead --no-early-stop --no-rng" files=1 ;;
       esac
       ;;
     completion) words="bash zsh fish" flags="-h --help --json" files= ;;

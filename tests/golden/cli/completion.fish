@@ -23,6 +23,8 @@ complete -c tidemark -n '__fish_seen_subcommand_from memory' -l by -x -a 'catego
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -l depth -x -d 'show modules down to N levels below the root (default 2)'
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -l csv -r -F -d 'also write every allocation and free to FILE'
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -l workspace -r -F -d 'kernels\' scratch memory; by default STEP.workspace.jsonl, if it is there'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l allocator -x -a 'exact rounded caching expandable' -d 'hand bytes out as exact (default), rounded, caching or expandable does'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l overhead -x -d 'what the device takes beside tensors, such as 600MiB'
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -l no-early-stop -d 'recompute units to their end'
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -l no-rng -d 'checkpoints do not keep the RNG state'
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -F

@@ -1,0 +1,187 @@
+"""The reference tracker's published figures and attribution cases, from captured steps."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+import tidemark  # noqa: E402
+
+
+class ToyAttention(nn.Module):
+    def __init__(self, width, heads, p):
+        super().__init__()
+        self.heads, self.p = heads, p
+        self.resid_dropout = nn.Dropout(p)
+        self.wq, self.wk, self.wv, self.wo = (nn.Linear(width, width, bias=False) for _ in range(4))
+
+    def forward(self, x):
+        batch, length, width = x.size()
+        q, k, v = (
+            w(x).view(batch, length, self.heads, width // self.heads).transpose(1, 2) for w in (self.wq, self.wk, self.wv)
+        )
+        out = F.scaled_dot_product_attention(q, k, v, None, self.p if self.training else 0.0, True)
+        return self.resid_dropout(self.wo(out.transpose(1, 2).contiguous().view(batch, length, width)))
+
+
+class ToyFeedForward(nn.Module):
+    def __init__(self, width, p):
+        super().__init__()
+        self.w1 = nn.Linear(width, 4 * width)
+        self.gelu = nn.GELU()
+        self.w2 = nn.Linear(4 * width, width)
+        self.resid_dropout = nn.Dropout(p)
+
+    def forward(self, x):
+        return self.resid_dropout(self.w2(self.gelu(self.w1(x))))
+
+
+class ToyBlock(nn.Module):
+    def __init__(self, width, heads, p):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(width)
+        self.attention = ToyAttention(width, heads, p)
+        self.ffn_norm = nn.LayerNorm(width)
+        self.feed_forward = ToyFeedForward(width, p)
+
+    def forward(self, x):
+        h = x + self.attention(self.attention_norm(x))
+        return h + self.feed_forward(self.ffn_norm(h))
+
+
+class ToyGPT(nn.Module):
+    """The model of the reference's tests; the output layer shares the embedding's weight."""
+
+    def __init__(self, layers=4, vocabulary=8192, length=1024, width=768, heads=12, p=0.1):
+        super().__init__()
+        self.tok_embeddings = nn.Embedding(vocabulary, width)
+        self.pos_embeddings = nn.Embedding(length, width)
+        self.dropout = nn.Dropout(p)
+        self.layers = nn.ModuleList(ToyBlock(width, heads, p) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.output = nn.Linear(width, vocabulary, bias=False)
+        self.output.weight = self.tok_embeddings.weight
+
+    def forward(self, tokens):
+        h = self.tok_embeddings(tokens)
+        p = self.pos_embeddings(torch.arange(0, tokens.size(1)))
+        h = self.dropout(h + p)
+        for layer in self.layers:
+            h = layer(h)
+        return self.output(self.norm(h)).float()
+
+
+@pytest.fixture(scope="module")
+def toy():
+    """The step of the reference's test: the loop variable keeps the logits of the iteration before."""
+    model = ToyGPT()
+    tokens = torch.randint(0, 8192, (8, 1024))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, foreach=True)
+    kept = {}
+
+    def step():
+        optimizer.zero_grad()
+        kept["output"] = model(tokens)
+        kept["output"].sum().backward()
+        optimizer.step()
+
+    return tidemark.capture(step, model, optimizer, mode="fake", target="cuda")
+
+
+def _figures(module):
+    """P, TG, IA, AG and TA of a module record, as the reference's ilp_utils forms them from its last snapshots."""
+    last = {state: snapshots[-1] for state, snapshots in module["snapshots"].items() if snapshots}
+    before, after = last["Pre-Forward"]["Activation"], last["Post-Forward"]["Activation"]
+    return {
+        "P": module["parameter_bytes"],
+        "TG": last["Pre-Backward"]["Gradient"],
+        "IA": max(0, after - before - module["output_bytes"]),
+        "AG": last["Peak-Backward"]["Temp"] - last["Pre-Backward"]["Temp"],
+        "TA": after,
+    }
+
+
+def test_the_published_bytes_from_one_recorded_step(toy):
+    # Worked out in tests/memory/reference_tracker_test.cpp and in the comments here; U is one hidden tensor, H = 4 U.
+    U, logits = 8 * 1024 * 768 * 4, 8 * 1024 * 8192 * 4
+    modules = {m["fqn"]: _figures(m) for m in tidemark.reference_tracker(toy, counts_stale=True)["modules"]}
+    assert len(modules) == 1 + 4 + 4 * 13 + 1 + 4  # root; embeddings, dropout, norm, output; 14 in each block
+    root = modules[""]
+    assert root["P"] == 141_674_496
+    # Two of the root's last snapshot: this iteration's logits and the ones before them.
+    assert root["TA"] == 1_988_177_920 + logits == 2_256_613_376
+    # Backward of the last block's w2: the tied weight's gradient U, the residual's U, the dropout's U, H, and the
+    # gradients of w2's weight and bias.
+    assert root["AG"] == 3 * U + 4 * U + 9_437_184 + 3_072 == 185_601_024
+    for i in range(4):
+        block = modules[f"layers.{i}"]
+        assert (block["P"], block["IA"]) == (28_339_200, 390_595_584)
+    # The reference's test: the peak without checkpointing, P + TG + AG + TA at its most, is this number.
+    assert max(root["P"] + m["TG"] + m["AG"] + m["TA"] for m in modules.values()) == 2_583_888_896
+    without = {m["fqn"]: _figures(m) for m in tidemark.reference_tracker(toy)["modules"]}
+    assert without[""]["TA"] == 1_988_177_920
+
+
+def test_the_published_bytes_of_a_blocks_ops(toy):
+    """What recomputing a block can give back at most: all outputs of its forward but the last add's."""
+    (block,) = [c for c, call in enumerate(toy.calls) if toy.modules[call.module].fqn == "layers.1"]
+    inside = {block}
+    for c, call in enumerate(toy.calls):
+        if call.parent in inside:
+            inside.add(c)
+    forward = [op for op in toy.ops if op.call in inside and toy.passes[op.pass_].kind == "forward"]
+    assert forward[-1].name == "aten.add.Tensor"
+    made = [tensor for op in forward[:-1] for tensor, alias, _ in op.outputs if alias == "fresh"]
+    sizes = [toy.storages[toy.tensors[tensor].storage].bytes for tensor in made]
+    assert sum(-(-size // 512) * 512 for size in sizes) == 491_258_880
+
+
+def test_attribution_after_each_phase():
+    """Three times Linear(128, 256), GELU, Linear(256, 128), GELU; batch 16."""
+    model = nn.Sequential(
+        *[nn.Sequential(nn.Linear(128, 256), nn.GELU(), nn.Linear(256, 128), nn.GELU()) for _ in range(3)]
+    )
+    batch = torch.randn(16, 128)
+    optimizer = torch.optim.Adam(model.parameters(), foreach=True)
+
+    def step():
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+
+    step = tidemark.capture(step, model, optimizer, mode="fake")
+    record = tidemark.ReferenceTracker(step)
+    (root,) = [m for m in record.modules["cpu"] if m["fqn"] == ""]
+    last = {state: snapshots[-1] for state, snapshots in root["snapshots"].items() if snapshots}
+    parameters = 3 * (128 * 256 + 256 + 256 * 128 + 128) * 4
+    assert root["parameter_bytes"] == last["Pre-Forward"]["Parameter"] == parameters
+    assert last["Pre-Forward"]["Activation"] == 0
+    # Each of the six linear layers' outputs is kept for GELU, each GELU's for the next layer; the last is the output.
+    wide, narrow = 16 * 256 * 4, 16 * 128 * 4
+    assert last["Post-Forward"]["Activation"] == 3 * (wide + narrow + wide + narrow)
+    assert last["Post-Forward"]["Gradient"] == 0
+    now = record.get_tracker_snapshot("current")["cpu"]
+    # A step begins by dropping gradients; after it they are there again. Adam: two moments and a step count of 4 B
+    # for each of twelve parameters.
+    assert now["Gradient"] == parameters
+    assert now["Optstate"] == 2 * parameters + 12 * 4
+    assert (now["Activation"], now["Temp"]) == (0, 0)
+    assert now["Total"] == 4 * parameters + 12 * 4
+
+
+def test_the_names_of_the_tracker(toy, capsys):
+    tracker = tidemark.ReferenceTracker(toy)
+    peak = tracker.get_tracker_snapshot("peak")["cuda"]
+    assert peak["Parameter"] == 141_674_496
+    assert sum(size for name, size in peak.items() if name != "Total") == peak["Total"]
+    tracker.display_snapshot("peak", units="MiB")
+    assert "Device: cuda\n  Parameter: 135.11 MiB\n" in capsys.readouterr().out  # 141,674,496 / 2^20
+    tracker.display_modulewise_snapshots(depth=1, units="GiB")
+    shown = capsys.readouterr().out
+    assert "Module: root on cuda\n  parameter: 0.13 GiB\n" in shown
+    assert "Module: norm on cuda" in shown and "Module: layers.0 on cuda" not in shown
+    with pytest.raises(ValueError, match="current"):
+        tracker.get_tracker_snapshot("now")
+    with pytest.raises(ValueError, match="KiB"):
+        tracker.display_snapshot(units="TiB")
