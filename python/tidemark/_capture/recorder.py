@@ -16,6 +16,7 @@ from dataclasses import fields, is_dataclass
 import torch
 
 from .. import _core
+from . import amounts
 from .op_facts import IN_PLACE, OpFacts
 from .workspace import NumberSpecimen, specimen
 from .sources import user_line
@@ -86,6 +87,7 @@ class Recorder:
         self.autocasts: list[str] = []  # open autocast regions
         self.functions: list[str] = []  # open autograd.Function.apply calls
         self.samples: dict = {}  # (arguments, layouts): (overload, arguments, op), one op of each kind
+        self.amounts: dict = {}  # by kind: FLOPs, bytes read and written
         self.notes: list[tuple] = []
         self.on_adopt = None
         self.module_stack: list[str] = []
@@ -161,6 +163,7 @@ class Recorder:
         self.pending: Pending | None = None
         self.tensors: dict = {}
         self.layouts: dict = {}
+        self.touched: dict = {}  # layout: bytes of its elements, each once
         self.layout_of: list = []  # by tensor
         self.args: dict = {}
         self.sources: dict = {}
@@ -376,18 +379,23 @@ class Recorder:
         key = (ref.sid, ref.version, dtype, size, stride, offset)
         found = self.tensors.get(key)
         if found is None:
-            layout_key = (dtype, size, stride)
-            layout = self.layouts.get(layout_key)
-            if layout is None:
-                word = _DTYPE_WORDS.get(dtype)
-                if word is None:
-                    raise _core.Error(f"a tensor has element type {dtype}, which a Step cannot hold")
-                layout = self.layouts[layout_key] = self.builder.intern_layout(word, size, stride)
+            layout = self._layout(dtype, size, stride)
             found = self.tensors[key] = self.builder.add_tensor(
                 ref.sid, layout, version=ref.version, offset=offset, is_view=is_view
             )
             self.layout_of.append(layout)
         return found
+
+    def _layout(self, dtype, size, stride) -> int:
+        key = (dtype, size, stride)
+        layout = self.layouts.get(key)
+        if layout is None:
+            word = _DTYPE_WORDS.get(dtype)
+            if word is None:
+                raise _core.Error(f"a tensor has element type {dtype}, which a Step cannot hold")
+            layout = self.layouts[key] = self.builder.intern_layout(word, size, stride)
+            self.touched[layout] = amounts.touched(dtype, size, stride)
+        return layout
 
     # -- nodes --
 
@@ -630,7 +638,7 @@ class Recorder:
         numbers = self._saved_number(func, facts, d) if node is not None and not in_backward else ()
         for sid, _, _ in numbers:
             builder.alloc(sid)
-        self._add_op(func, facts, d, outputs, call, node, source, in_backward)
+        self._add_op(func, facts, d, outputs, call, node, source, in_backward, out=out)
         builder.end(op)
         for sid, tensor, value in numbers:
             save = len(self.saves)
@@ -694,13 +702,15 @@ class Recorder:
                 outputs.append((self._tensor(ref, d.tensors[i], False), "mutates", i))
         return outputs
 
-    def _add_op(self, func, facts: OpFacts, d: Described, outputs, call, node, source, in_backward: bool, unwatched: bool = False) -> None:
+    def _add_op(self, func, facts: OpFacts, d: Described, outputs, call, node, source, in_backward: bool, unwatched: bool = False, out=None) -> None:
         kind = (d.args_key, unwatched, tuple([self.layout_of[i] for i in d.inputs]))
         if kind not in self.samples:  # ops of a kind have the same arguments and layouts; one of each is kept, to be measured
             args = [specimen(a) for a in d.args]
             for i in d.numbers:
                 args[i] = NumberSpecimen(d.args[i])
             self.samples[kind] = (func, args, {k: specimen(v) for k, v in d.kwargs.items()}, self.op_count)
+            self.amounts[kind] = self._amounts(func, d, outputs, out)
+        flops, read, written = self.amounts[kind]
         self.kinds.append(kind)
         key = d.args_key
         args = self.args.get(key, -1)
@@ -725,8 +735,20 @@ class Recorder:
             source=source,
             group=str(d.given.get(facts.group, "")) if facts.group is not None else "",
             flags=flags,
+            flops=flops,
+            read_bytes=read,
+            written_bytes=written,
         )
         self.op_count += 1
+
+    def _amounts(self, func, d: Described, outputs: list, out) -> tuple:
+        """(FLOPs, bytes read, bytes written); None where nobody knows."""
+        sizes = [self.touched[self.layout_of[i]] for i in d.inputs]
+        made = [self.touched[self.layout_of[tensor]] for tensor, alias, _ in outputs if alias == "fresh"]
+        changed = [i for _, alias, i in outputs if alias == "mutates"]
+        # A pending op's tensors are gone by now; none of those computes anything but sums.
+        flops = amounts.flops(func, d.args, d.kwargs, out) if out is not None else 0
+        return (flops, *amounts.traffic(func, sizes, made, changed))
 
     def _region(self, call) -> int | None:
         grad = torch.is_grad_enabled() or self.pass_kind == "optimizer"
@@ -757,8 +779,8 @@ class Recorder:
             if bytes is None:
                 continue
             sid = self.builder.add_storage(bytes, self.device, "plain")
-            word = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}[type(value)]
-            layout = self.builder.intern_layout(word, (), ())
+            dtype = {float: torch.float64, int: torch.int64, bool: torch.bool, complex: torch.complex128}[type(value)]
+            layout = self._layout(dtype, (), ())
             made.append((sid, self.builder.add_tensor(sid, layout), value))
             self.layout_of.append(layout)
         return made
@@ -841,9 +863,7 @@ class Recorder:
         else:
             builder.alloc(self._add_storage(ref))
         dtype, size, stride, offset = pending.out
-        layout = self.layouts.get((dtype, size, stride))
-        if layout is None:
-            layout = self.layouts[(dtype, size, stride)] = builder.intern_layout(_DTYPE_WORDS[dtype], size, stride)
+        layout = self._layout(dtype, size, stride)
         tensor = builder.add_tensor(ref.sid, layout, version=ref.version, offset=offset)
         self.layout_of.append(layout)
         self.tensors[(ref.sid, ref.version, dtype, size, stride, offset)] = tensor
