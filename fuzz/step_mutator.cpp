@@ -11,33 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "random.h"
 #include "tidemark/base/byte_source.h"
 #include "tidemark/base/error.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
 namespace {
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next() {  // SplitMix64
-    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
-  std::size_t below(std::size_t limit) { return limit == 0 ? 0 : next() % limit; }
-  bool one_in(std::size_t n) { return below(n) == 0; }
-  template <class List>
-  const auto& pick(const List& items) {
-    return items[below(std::size(items))];
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 // Rows are views into the input or into `texts`: most of them stay as they are, and copying them all would take as
 // long as reading them.
@@ -219,7 +199,8 @@ constexpr auto kWords = std::to_array<std::string_view>({R"("forward")",
                                                          R"("mutates:1")",
                                                          R"("r")",
                                                          R"("c")",
-                                                         R"("rcedmoht")",
+                                                         R"("rcedmohtu")",
+                                                         R"("u")",
                                                          R"("")",
                                                          R"("float32")",
                                                          R"("int8")",

@@ -2,7 +2,7 @@
 """Writes tests/hostile/data: step files that must be refused, one attack each.
 
 Every file is a small valid step (BASE below) with one thing wrong, so the name of the file says all that is wrong with
-it. What the reader must answer stands in hostile_test.cpp. Run it again after an edit; the files are kept in the
+it. What the reader must answer stands in hostile_rows.cpp. Run it again after an edit; the files are kept in the
 repository, and the same script gives the same bytes:
 
     tests/hostile/make_hostile.py              writes the files
@@ -236,6 +236,11 @@ FIELDS = [
     ("region_args_name_inputs", "regions", 0, [3], 1),
     ("save_slots_equal", "saves", 1, [1], 0),
     ("call_index_wrong", "calls", 1, [2], 1),
+    ("call_given_a_tensor_of_later", "calls", 0, [4], [4]),
+    ("call_returns_a_tensor_of_later", "calls", 1, [5], [4]),
+    ("op_makes_a_node_of_another_pass", "ops", 1, [3], 1),
+    ("op_run_by_a_node_that_does_not_run", "ops", 3, [3], 1),
+    ("op_unwatched_without_writing", "ops", 2, [12], "u"),
     ("call_in_another_pass", "calls", 1, [3], 1),
     ("op_in_another_pass", "ops", 1, [1], 1),
     ("op_in_another_call", "ops", 1, [2], 0),
@@ -257,6 +262,7 @@ EVENTS = [
     ("no_phase_before_first_call", 0, 1, []),
     ("phase_inside_an_op", 4, 0, [["phase", 0]]),
     ("call_entered_twice", 12, 0, [["enter", 0]]),
+    ("call_ends_inside_a_node", 36, 0, [["node", 1]]),
     ("calls_overlap", 10, 2, [["exit", 0], ["exit", 1]]),
     ("call_entered_outside_its_parent", 1, 2, [["enter", 1], ["enter", 0]]),
     ("call_exit_without_enter", 0, 0, [["exit", 0]]),
@@ -284,7 +290,7 @@ EVENTS = [
     ("save_released_before_pack", 5, 0, [["release", 0]]),
     ("save_released_twice", 29, 0, [["release", 0]]),
     ("node_started_while_running", 19, 0, [["node", 0]]),
-    ("node_done_without_start", 18, 1, []),
+    ("node_done_without_start", 18, 0, [["done", 0]]),
     ("node_done_in_wrong_order", 19, 0, [["node", 1], ["done", 0]]),
     ("node_never_done", 26, 1, []),
 ]
@@ -394,6 +400,8 @@ TEXTS = {
         lines, '{"section":"notes","count":0,"optional":true}'),
     "section_optional_stands_twice": lambda lines: insert_section(
         lines, '{"section":"x","count":0,"optional":true}', '{"section":"x","count":0,"optional":true}'),
+    "section_optional_257_times": lambda lines: insert_section(
+        lines, *['{"section":"x%d","count":0,"optional":true}' % i for i in range(257)]),
     "section_unknown": lambda lines: insert_section(lines, header("kernels", 0)),
     "section_optional_with_bad_json": lambda lines: insert_section(
         lines, '{"section":"x","count":1,"optional":true}', "[1,"),
@@ -480,7 +488,7 @@ ZSTD = {
     "zstd_bomb_size_not_declared": lambda lines: compress(text_of(lines[:1]) + b" " * (64 << 20), "-19",
                                                           "--no-content-size"),
     "zstd_bomb_many_rows": lambda lines: compress(
-        text_of(lines[:1] + [header("meta", 0), header("strings", 1 << 20)]) + b'""\n' * (1 << 20), "-19"),
+        text_of(lines[:1] + [header("meta", 0), header("strings", 1 << 20)]) + (b'"' + b"x" * 60 + b'"\n') * (1 << 19), "-19"),
     "zstd_bomb_inside_a_bomb": lambda lines: compress(compress(b" " * (64 << 20), "-19")),
 }
 

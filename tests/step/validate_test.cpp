@@ -106,7 +106,7 @@ TEST(Validate, ResizesCountTowardsTheSumOfSizes) {
       "[storages[1].bytes] the sizes of all storages together are too large; expected at most 2^62 bytes, got 16 in "
       "this storage");
   EXPECT_EQ(event_error_of([](SmallStep& s) { s.b.push(EventKind::kResize, 999); }),
-            "[events[0].resize] the event names a resize that does not exist; expected one made with the event");
+            "[events[0]] a resize has no id of its own; expected resize(storage, bytes)");
 }
 
 TEST(Validate, AModulesWholeNameIsCapped) {

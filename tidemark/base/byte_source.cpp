@@ -132,8 +132,7 @@ class ZstdSource : public ByteSource {
 
   void check_limits() const {
     if (bytes_out_ > limits_.max_bytes) refuse(fmt::format("at most {} decompressed", format_bytes(limits_.max_bytes)));
-    constexpr std::int64_t kFreeBytes = 1 << 20;
-    if (bytes_out_ > kFreeBytes && bytes_out_ / limits_.max_expansion > bytes_in_)
+    if (bytes_out_ > kFreeExpansionBytes && bytes_out_ / limits_.max_expansion > bytes_in_)
       refuse(fmt::format("at most {} bytes for each compressed byte", limits_.max_expansion));
   }
 

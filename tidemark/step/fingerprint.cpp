@@ -57,13 +57,10 @@ class Fingerprinter {
         for (const std::int64_t size : step_.sizes(l)) h.add_signed(size);
         for (const std::int64_t stride : step_.strides(l)) h.add_signed(stride);
       }));
-    for (const ArgList& list : t_.args)
-      args_.push_back(hash_of([&](Hasher& h) {
-        for (const Arg& arg : list) {
-          h.add(strings_[arg.name.index()]);
-          add_value(h, arg.value);
-        }
-      }));
+    for (const ArgList& list : t_.args) {
+      args_.push_back(hash_of([&](Hasher& h) { add_list(h, list, true); }));
+      forms_.push_back(hash_of([&](Hasher& h) { add_list(h, list, false); }));
+    }
     for (const Module& m : t_.modules)  // parents come first
       modules_.push_back(hash_of([&](Hasher& h) {
         h.add(m.parent.is_none() ? Hash128() : modules_[m.parent.index()]);
@@ -79,11 +76,19 @@ class Fingerprinter {
     return scratch_.digest();
   }
 
-  void add_value(Hasher& h, const ArgValue& v) {
+  void add_list(Hasher& h, const ArgList& list, bool with_fractions) {
+    for (const Arg& arg : list) {
+      h.add(strings_[arg.name.index()]);
+      add_value(h, arg.value, with_fractions);
+    }
+  }
+
+  void add_value(Hasher& h, const ArgValue& v, bool with_fractions) {
     h.add(std::uint64_t{v.value.index()});
     if (const auto* b = std::get_if<bool>(&v.value)) h.add(std::uint64_t{*b});
     if (const auto* i = std::get_if<std::int64_t>(&v.value)) h.add_signed(*i);
-    if (const auto* d = std::get_if<double>(&v.value)) h.add(std::bit_cast<std::uint64_t>(*d));
+    if (const auto* d = std::get_if<double>(&v.value); d != nullptr && with_fractions)
+      h.add(std::bit_cast<std::uint64_t>(*d));
     if (const auto* s = std::get_if<StringId>(&v.value)) h.add(strings_[s->index()]);
     if (const auto* r = std::get_if<InputRange>(&v.value)) {
       h.add(std::uint64_t{r->begin});
@@ -91,13 +96,19 @@ class Fingerprinter {
     }
     if (const auto* list = std::get_if<ArgValue::List>(&v.value)) {
       h.add(std::uint64_t{list->size()});
-      for (const ArgValue& item : *list) add_value(h, item);
+      for (const ArgValue& item : *list) add_value(h, item, with_fractions);
     }
   }
 
   void add(std::uint64_t value) { hash_.add(value); }
   void add_text(StringId id) { hash_.add(id.is_none() ? Hash128() : strings_[id.index()]); }
   void add_args(ArgsId id) { hash_.add(id.is_none() ? Hash128() : args_[id.index()]); }
+
+  // The optimizer's factors change from step to step (bias corrections, a schedule): the step is the same.
+  void add_op_args(const Op& op) {
+    if (op.args.is_none() || step_[op.pass].kind != PassKind::kOptimizer) return add_args(op.args);
+    hash_.add(forms_[op.args.index()]);
+  }
 
   // A reference: the row's number when it took part before, else a new number and the row's content.
   template <class Tag, class AddContent>
@@ -193,7 +204,7 @@ class Fingerprinter {
     add_call(op.call);
     add_node(op.node);
     add_region(op.region);
-    add_args(op.args);
+    add_op_args(op);
     add(op.inputs.count);
     for (const TensorId input : step_.inputs(op)) add_tensor(input);
     add(op.outputs.count);
@@ -333,6 +344,7 @@ class Fingerprinter {
   Hasher hash_;
   Hasher scratch_;
   std::vector<Hash128> strings_, layouts_, args_, modules_;
+  std::vector<Hash128> forms_;  // of argument lists, without the values of fractions
   Numbering<PassTag> passes_;
   Numbering<CallTag> calls_;
   Numbering<StorageTag> storages_;

@@ -264,19 +264,21 @@ class StepReader {
 
   void meta() {
     row_.begin_array("");
-    std::string key(row_.string("key"));
-    std::string value(row_.string("value"));
+    std::string key(short_string("key"));
+    std::string value(short_string("value"));
     row_.end_array("");
     builder_.add_meta(std::move(key), std::move(value));
   }
 
-  void strings() {
-    const std::string_view text = row_.string("");
+  std::string_view short_string(std::string_view field) {
+    const std::string_view text = row_.string(field);
     if (static_cast<std::int64_t>(text.size()) > kMaxStringBytes)
-      row_.fail("", "the string is too long", fmt::format("at most {} bytes", kMaxStringBytes),
+      row_.fail(field, "the string is too long", fmt::format("at most {} bytes", kMaxStringBytes),
                 fmt::format("{}", text.size()));
-    builder_.add_string(text);
+    return text;
   }
+
+  void strings() { builder_.add_string(short_string("")); }
 
   void modules() {
     row_.begin_array("");
@@ -573,6 +575,12 @@ class StepReader {
     return value;
   }
 
+  static std::string all_letters() {
+    std::string letters;
+    for (const OpFlagName& name : kOpFlagNames) letters += name.letter;
+    return letters;
+  }
+
   OpFlags flags() {
     const std::string_view letters = row_.string("flags");
     OpFlags flags;
@@ -583,8 +591,8 @@ class StepReader {
       ++used;
     }
     if (used != letters.size())
-      row_.fail("flags", "the flags are unknown or out of order", "some of the letters rcedmoht, in this order",
-                quote(letters));
+      row_.fail("flags", "the flags are unknown or out of order",
+                fmt::format("some of the letters {}, in this order", all_letters()), quote(letters));
     return flags;
   }
 
@@ -637,6 +645,8 @@ class StepReader {
       if (!header.optional)
         fail_here("the section is unknown", "a section of docs/step_format.md", quote(header.name),
                   "use a newer tidemark: it may know this section");
+      if (static_cast<std::int64_t>(builder_.tables().extras.size()) >= kMaxExtraSections)
+        fail_here("the step has too many optional sections", fmt::format("at most {}", kMaxExtraSections));
       check_length(header, rows_left_to_keep);
       rows_left_to_keep -= header.count;
       ExtraSection section{header.name, {}};

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "tidemark/base/byte_source.h"
 #include "tidemark/step/limits.h"
 #include "tidemark/step/step.h"
 
@@ -14,7 +15,7 @@ namespace tidemark::step {
 struct ReadOptions {
   std::int64_t max_line_bytes = kMaxLineBytes;
   std::int64_t max_total_bytes = std::int64_t{4} << 30;  // after decompression
-  std::int64_t max_expansion = 200;                      // decompressed bytes per compressed byte
+  std::int64_t max_expansion = kMaxExpansion;            // decompressed bytes per compressed byte
 };
 
 // Throws: Error that names the file, the line, the record and the field.

@@ -184,6 +184,13 @@ SaveId StepBuilder::add_save(const Save& row) { return append<SaveId>(tables_.sa
 void StepBuilder::add_note(const Note& row) { append<Id<struct NoteTag>>(tables_.notes, row, Table::kNotes); }
 void StepBuilder::add_extra(ExtraSection section) {
   const std::string place = fmt::format("extras[{}]", tables_.extras.size());
+  if (static_cast<std::int64_t>(tables_.extras.size()) >= kMaxExtraSections)
+    throw Error({.kind = ErrorKind::kLimit,
+                 .place = place,
+                 .problem = "the step has too many optional sections",
+                 .expected = fmt::format("at most {}", kMaxExtraSections),
+                 .got = {},
+                 .remedy = "put their rows into one section"});
   const auto is_taken = [&] {
     for (const std::string_view known : kTableNames)
       if (known == section.name) return true;
@@ -250,10 +257,18 @@ void StepBuilder::set_op_node(OpId op, NodeId node) { existing(tables_.ops, op, 
 
 void StepBuilder::resize(StorageId storage, std::int64_t bytes) {
   const auto id = append<ResizeId>(tables_.resizes, Resize{storage, bytes}, Table::kEvents);
-  push(EventKind::kResize, id.value());
+  require_room(tables_.events.size(), Table::kEvents);
+  tables_.events.push_back({EventKind::kResize, id.value()});
 }
 
 void StepBuilder::push(EventKind kind, std::uint32_t id) {
+  if (kind == EventKind::kResize)  // two events of one resize would be two resizes in a file
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = fmt::format("events[{}]", tables_.events.size()),
+                 .problem = "a resize has no id of its own",
+                 .expected = "resize(storage, bytes)",
+                 .got = {},
+                 .remedy = {}});
   require_room(tables_.events.size(), Table::kEvents);
   tables_.events.push_back({kind, id});
 }
@@ -261,6 +276,7 @@ void StepBuilder::push(EventKind kind, std::uint32_t id) {
 Step StepBuilder::finish() && { return std::move(*this).finish(&record_place); }
 
 Step StepBuilder::finish(const PlaceOf& place_of) && {
+  tables_.call_output_pool.clear();  // an earlier finish() may have failed
   for (std::size_t i = 0; i < call_outputs_.size(); ++i)
     tables_.calls[i].outputs = append_list(tables_.call_output_pool, std::span<const TensorId>(call_outputs_[i]));
   if (const auto violation = find_violation(tables_)) throw to_error(*violation, place_of);

@@ -142,8 +142,21 @@ class EventChecker {
           fmt::format("{}, the number of earlier calls of module {} in this pass", count, call.module.value()),
           fmt::format("{}", call.index));
     ++count;
+    need_allocated(call.inputs, t_.call_input_pool, id, "input");
     calls_[id] = Progress::kOpen;
     open_calls_.push_back(CallId(id));
+    nodes_around_.push_back(open_nodes_.size());
+  }
+
+  // What a call is given or returns may have been let go of by the program, but it must have been there.
+  void need_allocated(Range range, const std::vector<TensorId>& pool, std::uint32_t call, std::string_view what) const {
+    for (std::uint32_t k = 0; k < range.count; ++k) {
+      const StorageId storage = t_.tensors[pool[range.begin + k].index()].storage;
+      if (storages_[storage.index()].allocated_later)
+        bad(fmt::format("{} {} of call {} is in storage {}, which is not allocated yet", what, k, call,
+                        storage.value()),
+            "a storage that was allocated before");
+    }
   }
 
   void on_exit(std::uint32_t id) {
@@ -153,8 +166,13 @@ class EventChecker {
       bad("the call that ends is not the one entered last: calls overlap",
           open_calls_.empty() ? "no exit, since no call is open" : fmt::format("call {}", open_calls_.back().value()),
           fmt::format("call {}", id));
+    if (open_nodes_.size() != nodes_around_.back())
+      bad(fmt::format("call {} ends while a node that started inside it is running", id),
+          fmt::format("the done event of node {} first", open_nodes_.back().value()));
+    need_allocated(t_.calls[id].outputs, t_.call_output_pool, id, "output");
     calls_[id] = Progress::kClosed;
     open_calls_.pop_back();
+    nodes_around_.pop_back();
   }
 
   void on_begin(std::uint32_t id) {
@@ -171,6 +189,7 @@ class EventChecker {
     if (is_forward && op.call != around)
       bad(fmt::format("op {} does not belong to the module call it runs in", id), id_text("call", around),
           id_text("call", op.call));
+    check_node(id, op, is_forward);
     for (std::uint32_t k = 0; k < op.inputs.count; ++k) {
       const TensorId input = t_.input_pool[op.inputs.begin + k];
       const StorageId storage = t_.tensors[input.index()].storage;
@@ -178,6 +197,18 @@ class EventChecker {
     }
     ops_[id] = Progress::kOpen;
     op_ = OpId(id);
+  }
+
+  // A forward op makes its node, in its own pass; in backward, the node is what runs the op.
+  void check_node(std::uint32_t id, const Op& op, bool is_forward) const {
+    if (op.node.is_none()) return;
+    if (is_forward && t_.nodes[op.node.index()].pass != op.pass)
+      bad(fmt::format("op {} is said to make node {}, which another pass made", id, op.node.value()),
+          fmt::format("a node of pass {}", op.pass.value()),
+          fmt::format("one of pass {}", t_.nodes[op.node.index()].pass.value()));
+    if (!is_forward && t_.passes[op.pass.index()].kind == PassKind::kBackward && !node_open_[op.node.index()])
+      bad(fmt::format("op {} is said to be run by node {}, which is not running", id, op.node.value()),
+          "a node between its node and done events, or none");
   }
 
   void on_end(std::uint32_t id) {
@@ -276,6 +307,7 @@ class EventChecker {
     if (node_open_[id]) bad(fmt::format("node {} starts while it is running", id), "its done event first");
     node_open_[id] = true;
     open_nodes_.push_back(NodeId(id));
+    calls_around_.push_back(open_calls_.size());
   }
 
   void on_done(std::uint32_t id) {
@@ -286,8 +318,11 @@ class EventChecker {
           open_nodes_.empty() ? "no done, since no node is running"
                               : fmt::format("node {}", open_nodes_.back().value()),
           fmt::format("node {}", id));
+    if (open_calls_.size() != calls_around_.back())
+      bad(fmt::format("node {} ends while a call that was entered inside it is open", id), "its exit event first");
     node_open_[id] = false;
     open_nodes_.pop_back();
+    calls_around_.pop_back();
   }
 
   // What must have happened by the end. The place is the row that something is missing for.
@@ -322,6 +357,8 @@ class EventChecker {
   OpId op_;
   std::vector<CallId> open_calls_;
   std::vector<NodeId> open_nodes_;
+  std::vector<std::size_t> nodes_around_;  // by open call: how many nodes were running when it was entered
+  std::vector<std::size_t> calls_around_;  // by open node: how many calls were open when it started
   std::vector<StorageState> storages_;
   std::vector<SaveState> saves_;
   std::vector<Progress> ops_;

@@ -174,9 +174,15 @@ class TableChecker {
   }
 
   void check_passes() const {
-    for (std::size_t i = 0; i < t_.passes.size(); ++i)
-      if (t_.passes[i].graph_task >= kMaxRecords || t_.passes[i].micro_batch >= kMaxRecords)
-        found(Table::kPasses, i, "", "a pass has too large a number", fmt::format("below {}", kMaxRecords));
+    const auto check = [](std::size_t i, std::string_view field, std::int64_t number) {
+      if (number >= kMaxRecords)
+        found(Table::kPasses, i, std::string(field), "the number is too large", fmt::format("below {}", kMaxRecords),
+              fmt::format("{}", number));
+    };
+    for (std::size_t i = 0; i < t_.passes.size(); ++i) {
+      check(i, "micro_batch", t_.passes[i].micro_batch);
+      check(i, "graph_task", t_.passes[i].graph_task);
+    }
   }
 
   void check_calls() const {

@@ -7,7 +7,10 @@
 
 #include "tidemark/base/atomic_file.h"
 #include "tidemark/base/byte_source.h"
+#include "tidemark/base/bytes.h"
+#include "tidemark/base/error.h"
 #include "tidemark/step/format.h"
+#include "tidemark/step/read_step.h"
 #include "tidemark/step/violation.h"
 
 namespace tidemark::step {
@@ -232,6 +235,20 @@ class StepWriter {
   LineWriter out_;
 };
 
+// A reader takes a file that expands too far for an attack.
+void require_readable(std::size_t bytes, std::size_t compressed_bytes, const std::string& path) {
+  const auto size = static_cast<std::int64_t>(bytes);
+  const std::int64_t expansion = ReadOptions{}.max_expansion;
+  if (size <= kFreeExpansionBytes || size / expansion <= static_cast<std::int64_t>(compressed_bytes)) return;
+  throw Error(
+      {.kind = ErrorKind::kLimit,
+       .place = path,
+       .problem = "the step repeats itself so much that its compressed file could not be read back",
+       .expected = fmt::format("at most {} bytes for each compressed byte", expansion),
+       .got = fmt::format("{} from {}", format_bytes(size), format_bytes(static_cast<std::int64_t>(compressed_bytes))),
+       .remedy = "write it without .zst"});
+}
+
 }  // namespace
 
 void write_step_text(const Step& step, const std::function<void(std::string_view)>& sink) {
@@ -246,7 +263,10 @@ std::string step_text(const Step& step) {
 
 void write_step(const Step& step, const std::string& path) {
   if (path.ends_with(".zst")) {
-    write_file_atomically(path, compress_zstd(step_text(step)));
+    const std::string text = step_text(step);
+    const std::string compressed = compress_zstd(text);
+    require_readable(text.size(), compressed.size(), path);
+    write_file_atomically(path, compressed);
     return;
   }
   AtomicFile file(path);

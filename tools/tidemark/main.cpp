@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <exception>
 #include <new>
 #include <string_view>
@@ -100,6 +101,7 @@ ExitCode fail(const Error& error, ExitCode code, const Console& console) {
 
 // The one place where exceptions become exit codes.
 ExitCode run_safely(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error like a full disk, not the end
   Console console;
   try {
     return run(argc, argv, console);

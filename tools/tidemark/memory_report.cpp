@@ -215,10 +215,12 @@ std::int64_t reserved_bytes(const MemoryReport& report) {
 std::int64_t device_bytes(const MemoryReport& report) {
   const std::optional<std::int64_t> total = checked_add(reserved_bytes(report), report.overhead_bytes);
   if (total) return *total;
-  throw Error({.place = "--overhead",
+  throw Error({.kind = ErrorKind::kInput,
+               .place = "--overhead",
                .problem = "the total does not fit 63 bits",
                .expected = "the overhead of a device, such as 600MiB",
-               .got = format_bytes(report.overhead_bytes)});
+               .got = format_bytes(report.overhead_bytes),
+               .remedy = {}});
 }
 
 std::string memory_text(const MemoryReport& report, const Console& console) {
