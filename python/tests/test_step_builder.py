@@ -225,7 +225,7 @@ def test_equal_strings_layouts_and_arguments_share_an_id():
         (lambda b: b.add_extra("ops", []), "extras[0].name"),
         (lambda b: b.add_extra("x", ["1\n2"]), "extras[0].rows[0]"),
         (lambda b: b.add_extra("x", ["{bad"]), "extras[0].rows[0]"),
-        (lambda b: (b.push("resize", 999), b.finish()), "events[0].resize"),
+        (lambda b: b.push("resize", 999), "events[0]"),
         (lambda b: (b.add_meta("k", "v" * 70000), b.finish()), "meta[0]"),
     ],
 )
@@ -235,7 +235,7 @@ def test_misuse_is_refused_with_its_place(misuse, place):
     assert caught.value.place == place
 
 
-@pytest.mark.parametrize("kind", tidemark.EVENT_KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in tidemark.EVENT_KINDS if kind != "resize"])
 @pytest.mark.parametrize("id", [0, 1, 2**32 - 2])
 def test_an_event_with_a_wild_id_is_refused(kind, id):
     b = StepBuilder()

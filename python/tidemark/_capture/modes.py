@@ -32,6 +32,10 @@ class DataDependent(Exception):
     """Fake tensors cannot tell a value or a shape that the program asks for."""
 
 
+def _is_of(storage, args) -> bool:
+    return any(isinstance(a, _Tensor) and a.untyped_storage()._cdata == storage._cdata for a in args)
+
+
 class RecordMode(TorchDispatchMode):
     """Sees every op."""
 
@@ -72,9 +76,11 @@ class RecordMode(TorchDispatchMode):
             if isinstance(t, _Tensor):
                 storage = t.untyped_storage()
                 if storage._cdata not in recorder.live:
-                    recorder.follow(storage, storage.nbytes())
+                    ref = recorder.follow(storage, storage.nbytes())
+                    if _is_of(storage, args):  # a view of what was there before
+                        ref.role = "input"
             elif isinstance(t, (list, tuple)):
-                self.warm(func, facts, (), t)
+                self.warm(func, facts, args, t)
         if args and func not in recorder.number_ops:
             for i in facts.number_slots:
                 if i < len(args) and not isinstance(args[i], _Tensor) and args[i] is not None:
@@ -168,7 +174,10 @@ class FakeRecordMode(RecordMode):
             self._follow_values(func, facts, args, kwargs, out)
             return out
         if facts.is_item:
-            return self._item(facts, args)
+            out = self._item(facts, args)
+            if recorder.builder is not None:
+                recorder.ran(func, facts, recorder.describe(facts, args, kwargs), out, sys._getframe(1))
+            return out
         if recorder.builder is None:
             out = self._run(func, facts, args, kwargs)
             self.warm(func, facts, args, out)

@@ -224,9 +224,10 @@ class Session:
                 raise CaptureError("nothing is recorded yet: two steps have to run, and end_step() be called after each")
             self._step = self._builder.finish()
             self._builder = None
-            if self.options.workspace and self.options.target == "cpu":
+            if self.options.workspace:
                 began = time.perf_counter()
-                table, skipped = workspace.table(self._step, self.recorder.samples)
+                flops = {kind: amount[0] for kind, amount in self.recorder.amounts.items()}
+                table, skipped = workspace.table(self._step, self.recorder.samples, flops, self.options.target)
                 self._step.workspace = table
                 self._step.unmeasured = sorted(set(skipped))
                 self.workspace_seconds = time.perf_counter() - began

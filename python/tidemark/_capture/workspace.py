@@ -16,8 +16,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from .. import _core
 
-# Above this many bytes of arguments an op is not run.
+# Above this many bytes of arguments, or FLOPs, an op is not run.
 MOST_BYTES = 256 << 20
+MOST_FLOPS = 500_000_000_000
 _BATCH = 32
 _DTYPES = {value: name for name, value in vars(torch).items() if isinstance(value, torch.dtype)}
 
@@ -45,6 +46,18 @@ class Specimen:
                 guard = torch._C._DisableTorchDispatch()
                 self.ones = int(values.sum())
                 del guard
+
+    def resized(self, size: list) -> Specimen:
+        """The same with other sizes, dense in the order of its strides; what was expanded stays so."""
+        other = object.__new__(Specimen)
+        other.dtype, other.ones, other.size = self.dtype, 0, size
+        other.stride = [0] * len(size)
+        other.extent = 1
+        for i in sorted(range(len(size)), key=lambda i: self.stride[i]):
+            if self.stride[i] != 0:
+                other.stride[i] = other.extent
+                other.extent *= size[i]
+        return other
 
     @property
     def bytes(self) -> int:
@@ -89,53 +102,88 @@ def _coded(value):
     raise TypeError(f"an op has an argument of type {type(value).__name__}")
 
 
-def _bytes(value) -> int:
+def argument_bytes(value) -> int:
     if isinstance(value, (Specimen, NumberSpecimen)):
         return value.bytes
     if isinstance(value, list):
-        return sum(_bytes(item) for item in value)
+        return sum(argument_bytes(item) for item in value)
     return 0
 
 
-def measure(samples: dict) -> tuple[dict, list]:
-    """{kind: (row, row under a dispatch mode)}, and the kinds that could not be run."""
-    kinds, ops, skipped = [], [], []
-    for kind, (func, args, kwargs, _) in samples.items():
+def _is_view(func) -> bool:
+    """Whether an op returns nothing but views of its inputs: it allocates nothing."""
+    returns = func._schema.returns
+    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+
+def _is_too_large(args, kwargs, flops) -> bool:
+    return argument_bytes(args) + argument_bytes(list(kwargs.values())) > MOST_BYTES or (flops or 0) > MOST_FLOPS
+
+
+def measure(samples: dict, flops: dict) -> tuple[dict, list]:
+    """{kind: (row, row under a dispatch mode)}, and the kinds that were not run: they are too large, or fail."""
+    rows = {kind: ([], []) for kind, sample in samples.items() if _is_view(sample[0])}
+    kinds = [
+        kind
+        for kind, (func, args, kwargs, _) in samples.items()
+        if kind not in rows and func.namespace == "aten" and not _is_too_large(args, kwargs, flops.get(kind))
+    ]
+    found = run_ops([samples[kind][:3] for kind in kinds])
+    rows |= {kinds[number]: row for number, row in found.items() if row}
+    return rows, [kind for kind in samples if kind not in rows]
+
+
+def run_ops(listed: list) -> dict:
+    """{position: (row, row under a dispatch mode)} for (overload, arguments, keyword arguments) that could be run."""
+    numbers, ops = [], []
+    for number, (func, args, kwargs) in enumerate(listed):
         try:
-            if func.namespace != "aten" or _bytes(args) + _bytes(list(kwargs.values())) > MOST_BYTES:
-                raise TypeError
             ops.append({"op": str(func), "args": _coded(args), "kwargs": {k: _coded(v) for k, v in kwargs.items()}})
-            kinds.append(kind)
-        except TypeError:
-            skipped.append(kind)
+            numbers.append(number)
+        except TypeError:  # an argument that no other process can be told
+            continue
     rows: dict = {}
     first, batch, alone = 0, _BATCH, 0
     while first < len(ops):
         last = len(ops) if alone == 0 else min(len(ops), first + _BATCH)
         found, reached = _run(ops[first:last], batch if alone == 0 else 1)
         for number, row in found.items():
-            rows[kinds[first + number]] = row
+            rows[numbers[first + number]] = row
         if len(found) == last - first:
             first, alone = last, 0
         elif alone == 0:  # something in this batch ends the process: one by one
             first, alone = first + reached, 1
         else:
-            rows[kinds[first + reached]] = False
+            rows[numbers[first + reached]] = False
             first += reached + 1
-    skipped += [kind for kind, row in rows.items() if row is False]
-    return {kind: pair for kind, pair in rows.items() if pair is not False}, skipped
+    return {number: pair for number, pair in rows.items() if pair is not False}
 
 
-def table(step, samples: dict):
-    """The workspace table of a step, and the names of the ops that could not be measured."""
-    rows, skipped = measure(samples)
-    listed = []
-    for kind, (plain, watched) in rows.items():
+def table(step, samples: dict, flops: dict, target: str):
+    """The workspace table of a step on a device, and the names of the ops that it has no row for."""
+    from . import estimates
+
+    listed: list = []
+
+    def add(kind, plain, watched, estimated: bool) -> None:
         key = _core.workspace_key(step, samples[kind][3])
-        listed.append((key, [tuple(s) for s in plain], False))  # also of ops without scratch: they are known to have none
+        # Also of ops without scratch: they are known to have none.
+        listed.append((key, [tuple(s) for s in plain], estimated))
         if watched != plain:
-            listed.append((key + " watched", [tuple(s) for s in watched], False))
-    return _core.WorkspaceTable(listed, device="cpu"), [kind[0][0] for kind in skipped]
+            listed.append((key + " watched", [tuple(s) for s in watched], estimated))
+
+    if target != "cpu":
+        for kind, row in estimates.on_cuda(samples).items():
+            add(kind, row, row, True)
+        return _core.WorkspaceTable(listed, device=target), []
+    rows, skipped = measure(samples, flops)
+    for kind, pair in rows.items():
+        add(kind, *pair, False)
+    large = {kind: samples[kind] for kind in skipped if _is_too_large(*samples[kind][1:3], flops.get(kind))}
+    guessed = estimates.extrapolated(large)
+    for kind, pair in guessed.items():
+        add(kind, *pair, True)
+    return _core.WorkspaceTable(listed, device="cpu"), [kind[0][0] for kind in skipped if kind not in guessed]
 
 
 def _run(ops: list, batch: int) -> tuple[dict, int]:
