@@ -131,3 +131,14 @@ def test_an_overhead_needs_a_unit_and_has_an_end(cli, example):
     result = cli("memory", example, "--overhead", "9223372036854775807B")
     assert (result.returncode, result.stdout) == (1, "")
     assert "does not fit 63 bits" in result.stderr
+
+
+def test_a_device_brings_its_allocator_overhead_and_memory(cli, example):
+    found = cli.json("memory", example, "--device", "t4")
+    assert (found["device"], found["allocator"], found["overhead_bytes"]) == ("t4", "caching", 500 << 20)
+    assert found["device_memory_bytes"] == 16_000_000_000
+    text = cli("memory", example, "--device", "t4", "--overhead", "15.999GB").stdout
+    # One small segment of 2,097,152 B beside 15,999,000,000 B.
+    assert "memory of t4" in text and "too little by" in text and "1,097,152 B" in text
+    own = cli.json("memory", example, "--device", "cpu")
+    assert (own["allocator"], own["device_bytes"]) == ("exact", own["peak_bytes"])

@@ -13,6 +13,7 @@
 #include "text_layout.h"
 #include "tidemark/base/atomic_file.h"
 #include "tidemark/base/bytes.h"
+#include "tidemark/device/catalog.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/workspace_file.h"
 #include "tidemark/plan/policies.h"
@@ -29,8 +30,9 @@ struct MemoryOptions {
   std::size_t depth = 2;
   std::string csv;
   std::string workspace;
-  std::string allocator = "exact";
+  std::string allocator;
   std::string overhead;
+  std::string device;
   bool no_early_stop = false;
   bool no_rng = false;
 };
@@ -43,6 +45,12 @@ MemoryView view_named(const std::string& name) {
 AllocatorModel allocator_named(const std::string& name) {
   return static_cast<AllocatorModel>(std::find(kAllocatorNames.begin(), kAllocatorNames.end(), name) -
                                      kAllocatorNames.begin());
+}
+
+// What was asked for, or what PyTorch uses on the device.
+AllocatorModel allocator_of(const MemoryOptions& options, const std::optional<device::Device>& device) {
+  if (!options.allocator.empty()) return allocator_named(options.allocator);
+  return device && device->kind != device::DeviceKind::kCpu ? AllocatorModel::kCaching : AllocatorModel::kExact;
 }
 
 // The table that was named, or the one beside the step.
@@ -68,7 +76,12 @@ void replay_into(MemoryReport& report) {
 
 ExitCode run_memory(const MemoryOptions& options, const Console& console) {
   const plan::Policy policy = plan::parse_policy(options.policy, "--plan");
-  const std::int64_t overhead_bytes = options.overhead.empty() ? 0 : parse_bytes(options.overhead, "--overhead");
+  std::int64_t overhead_bytes = options.overhead.empty() ? 0 : parse_bytes(options.overhead, "--overhead");
+  std::optional<device::Device> device;
+  if (!options.device.empty()) {
+    device = device::find_device(options.device);
+    if (options.overhead.empty()) overhead_bytes = device->overhead_bytes.value;
+  }
   step::Step step = read_step_argument(options.step);
   plan::Plan plan =
       plan::make_plan(step, policy, {.preserve_rng = !options.no_rng, .early_stop = !options.no_early_stop});
@@ -80,8 +93,9 @@ ExitCode run_memory(const MemoryOptions& options, const Console& console) {
                       .plan = std::move(plan),
                       .workspace_file = find_workspace(options, console),
                       .workspace = {},
-                      .allocator = allocator_named(options.allocator),
+                      .allocator = allocator_of(options, device),
                       .overhead_bytes = overhead_bytes,
+                      .device = std::move(device),
                       .timeline = {},
                       .reserved = {}};
   if (!report.workspace_file.empty()) report.workspace = memory::read_workspace(report.workspace_file);
@@ -121,6 +135,8 @@ Command add_memory(CLI::App& root) {
                   "hand bytes out as exact (default), rounded, caching or expandable does")
       ->type_name("MODEL")
       ->check(CLI::IsMember(std::vector<std::string>(kAllocatorNames.begin(), kAllocatorNames.end())));
+  app->add_option("--device", options->device, "a device that it must fit: its allocator, overhead and memory")
+      ->type_name("DEVICE");
   app->add_option("--overhead", options->overhead, "what the device takes beside tensors, such as 600MiB")
       ->type_name("SIZE");
   app->add_flag("--no-early-stop", options->no_early_stop, "recompute units to their end");

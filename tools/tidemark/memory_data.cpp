@@ -122,6 +122,8 @@ Json memory_json(const MemoryReport& report) {
                {"fragmentation_bytes", report.reserved ? Json(report.reserved->fragmentation_bytes()) : Json()},
                {"overhead_bytes", report.overhead_bytes},
                {"device_bytes", device_bytes(report)},
+               {"device", report.device ? Json(report.device->name) : Json()},
+               {"device_memory_bytes", report.device ? Json(report.device->memory_bytes.value) : Json()},
                {"peak", moment_json(report, t.peak)},
                {"runners_up", Json::array()},
                {"by_category", Json::object()},

@@ -143,7 +143,7 @@ Breakdown breakdown(const MemoryReport& report) {
 
 // What the step needs of the device, when more than its tensors is asked about.
 std::string device_text(const MemoryReport& report) {
-  if (report.allocator == AllocatorModel::kExact && report.overhead_bytes == 0) return {};
+  if (report.allocator == AllocatorModel::kExact && report.overhead_bytes == 0 && !report.device) return {};
   Table table("<>");
   const bool is_exact = report.allocator == AllocatorModel::kExact;
   table.row(
@@ -155,6 +155,12 @@ std::string device_text(const MemoryReport& report) {
   }
   if (report.overhead_bytes > 0) table.row({"overhead, as declared", format_bytes_exact(report.overhead_bytes)});
   table.row({"total", format_bytes_exact(device_bytes(report))});
+  if (report.device) {
+    const std::int64_t room = report.device->memory_bytes.value - device_bytes(report);
+    table.row(
+        {fmt::format("memory of {}", report.device->name), format_bytes_exact(report.device->memory_bytes.value)});
+    table.row({room < 0 ? "too little by" : "left", format_bytes_exact(room < 0 ? -room : room)});
+  }
   return table.text(2);
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "console.h"
+#include "tidemark/device/device.h"
 #include "tidemark/memory/caching_allocator.h"
 #include "tidemark/memory/timeline.h"
 #include "tidemark/memory/workspace.h"
@@ -32,6 +33,7 @@ struct MemoryReport {
   std::optional<memory::WorkspaceTable> workspace;
   AllocatorModel allocator = AllocatorModel::kExact;
   std::int64_t overhead_bytes = 0;               // declared: what the device takes beside tensors
+  std::optional<device::Device> device;          // that it must fit, if one was named
   memory::Timeline timeline;                     // with its changes
   std::optional<memory::AllocatorUse> reserved;  // by the caching allocator, when it is asked for
 };

@@ -4,11 +4,11 @@ _tidemark() {
   local command="" words="" flags="" files="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      inspect|validate|memory|completion) command=$word; break ;;
+      inspect|validate|memory|devices|completion) command=$word; break ;;
     esac
   done
   case $command in
-    "") words="inspect validate memory completion" flags="-h --help --json --version" files= ;;
+    "") words="inspect validate memory devices completion" flags="-h --help --json --version" files= ;;
     inspect)
       case $previous in
         --largest) words="" flags="" files= ;;
@@ -25,10 +25,12 @@ _tidemark() {
         --csv) words="" flags="" files=1 ;;
         --workspace) words="" flags="" files=1 ;;
         --allocator) words="exact rounded caching expandable" flags="" files= ;;
+        --device) words="" flags="" files= ;;
         --overhead) words="" flags="" files= ;;
-        *) words="" flags="-h --help --json --plan --by --depth --csv --workspace --allocator --overhead --no-early-stop --no-rng" files=1 ;;
+        *) words="" flags="-h --help --json --plan --by --depth --csv --workspace --allocator --device --overhead --no-early-stop --no-rng" files=1 ;;
       esac
       ;;
+    devices) words="" flags="-h --help --json" files= ;;
     completion) words="bash zsh fish" flags="-h --help --json" files= ;;
   esac
   if [[ $current == -* ]]; then

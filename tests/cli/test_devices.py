@@ -1,0 +1,46 @@
+"""tidemark devices: the list, one device with its sources, and files of one's own."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.fast
+
+DATA = Path(__file__).resolve().parents[2] / "data/devices"
+
+
+def test_lists_every_file(cli):
+    result = cli("devices")
+    assert (result.returncode, result.stderr) == (0, "")
+    listed = [line.split()[0] for line in result.stdout.splitlines()[1:-1]]
+    assert listed == sorted(path.stem for path in DATA.glob("*.json"))
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_json_has_every_figure_with_its_source(cli):
+    for device in cli.json("devices"):
+        file = json.loads((DATA / f"{device['name']}.json").read_text())
+        for field in ("memory_bytes", "bandwidth_bytes_per_s", "l2_bytes", "overhead_bytes"):
+            value, source = file[field]
+            assert device[field] == {"value": value, "source": file["sources"][source]}
+        assert device["peak_flops"].keys() == file["peak_flops"].keys()
+
+
+def test_one_device_by_alias_and_by_file(cli, tmp_path):
+    assert cli.json("devices", "NVIDIA H100 NVL")["name"] == "h100-nvl"
+    path = tmp_path / "mine.json"
+    text = (DATA / "t4.json").read_text().replace('"name": "t4"', '"name": "mine"')
+    path.write_text(text)
+    assert cli.json("devices", path)["name"] == "mine"
+    assert "mine: NVIDIA T4 16 GB" in cli("devices", path).stdout
+    path.write_text(text.replace("16000000000", "0"))
+    result = cli("devices", path)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert f"[{path}: memory_bytes] the number is out of range" in result.stderr
+
+
+def test_an_unknown_device_is_an_error_with_the_nearest(cli):
+    result = cli("devices", "h100-smx")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "try: h100-sxm" in result.stderr

@@ -1,0 +1,109 @@
+// A device file is read as it stands, or refused with the field that is wrong.
+
+#include "tidemark/device/read_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tidemark/base/error.h"
+
+namespace tidemark::device {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+
+Json valid() {
+  return Json::parse(R"({
+    "tidemark": "device", "version": [1, 0], "name": "my-card", "title": "My card", "aliases": ["mine"],
+    "kind": "cuda", "generation": "8.6", "memory_type": "gddr",
+    "memory_bytes": [24000000000, "s"], "bandwidth_bytes_per_s": [936000000000, "s"], "multiprocessors": [82, "s"],
+    "l2_bytes": [6291456, "s"], "board_watts": [200, "s"],
+    "peak_flops": {"float32": [35600000000000, "s"]}, "achieved_permille": {"float32": [720, "m"]},
+    "launch_floor_ns": [10000, "m"], "link": {"kind": "pcie4", "bytes_per_s": [32000000000, "s"], "latency_ns": [5000, "m"]},
+    "allocator_rounding_bytes": [512, "s"], "overhead_bytes": [0, "m"],
+    "sources": {"m": "measured", "s": "the sheet"}})");
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_device(text, "card.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string error_with(const std::string& pointer, const Json& value) {
+  Json json = valid();
+  json[Json::json_pointer(pointer)] = value;
+  return error_of(json.dump());
+}
+
+std::string error_without(const std::string& key) {
+  Json json = valid();
+  json.erase(key);
+  return error_of(json.dump());
+}
+
+TEST(ReadDevice, ReadsEveryField) {
+  const Device d = parse_device(valid().dump());
+  EXPECT_EQ(d.name, "my-card");
+  EXPECT_EQ(d.aliases, std::vector<std::string>{"mine"});
+  EXPECT_EQ(d.kind, DeviceKind::kCuda);
+  EXPECT_EQ(d.memory_type, MemoryType::kGddr);
+  EXPECT_EQ(d.memory_bytes, (Figure{24'000'000'000, "s"}));
+  EXPECT_EQ(d.peak(Precision::kFloat32), (Figure{35'600'000'000'000, "s"}));
+  EXPECT_FALSE(d.peak(Precision::kBFloat16));
+  EXPECT_EQ(d.link, (Link{"pcie4", {32'000'000'000, "s"}, {5000, "m"}}));
+  EXPECT_EQ(d.source_text("m"), "measured");
+}
+
+TEST(ReadDevice, OnlyAliasesAndAchievedMayBeLeftOut) {
+  const Json json = valid();
+  for (const auto& [key, value] : json.items()) {
+    const bool may = key == "aliases" || key == "achieved_permille";
+    EXPECT_EQ(error_without(key),
+              may ? "accepted" : "[card.json: " + key + "] the field is missing; expected see docs/device_format.md");
+  }
+}
+
+TEST(ReadDevice, RefusesFiguresWithoutSourceOrSense) {
+  EXPECT_EQ(
+      error_with("/memory_bytes", 5),
+      R"([card.json: memory_bytes] the value is of the wrong kind; expected [number, "source"]: every figure has its source, got 5)");
+  EXPECT_THAT(error_with("/memory_bytes", {0, "s"}), HasSubstr("out of range; expected a whole number from 1 to"));
+  EXPECT_THAT(error_with("/memory_bytes", {-1, "s"}), HasSubstr("memory_bytes] the number is out of range"));
+  EXPECT_THAT(error_with("/memory_bytes", {1.5, "s"}), HasSubstr("memory_bytes] the number cannot be used"));
+  EXPECT_THAT(error_with("/memory_bytes", {18446744073709551615u, "s"}), HasSubstr("the number cannot be used"));
+  EXPECT_THAT(error_with("/memory_bytes", {1, "nobody"}), HasSubstr("names a source that is not listed"));
+  EXPECT_THAT(error_with("/link/latency_ns", {1, "nobody"}), HasSubstr("link] the figure names a source"));
+  EXPECT_THAT(error_with("/peak_flops", Json::object()), HasSubstr("there is no figure for float32"));
+  EXPECT_THAT(error_with("/peak_flops/float99", {1, "s"}), HasSubstr("float99] the precision is unknown"));
+  EXPECT_THAT(error_with("/achieved_permille/float32", {5000, "s"}), HasSubstr("from 1 to 2000, got 5000"));
+  EXPECT_THAT(error_with("/kind", "tpu"), HasSubstr(R"(one of cuda, rocm, cpu, got "tpu")"));
+  EXPECT_THAT(error_with("/name", "My Card"), HasSubstr("the name cannot be used"));
+  EXPECT_THAT(error_with("/title", ""), HasSubstr("the text cannot be used"));
+  EXPECT_THAT(error_with("/title", "a\nb"), HasSubstr("the text cannot be used"));
+  EXPECT_THAT(error_with("/aliases", "mine"), HasSubstr("a list of at most 64 texts"));
+  EXPECT_THAT(error_with("/memory_byte", {1, "s"}), HasSubstr("memory_byte] the field is unknown"));
+  EXPECT_THAT(error_with("/link/speed", 1), HasSubstr("speed] the field is unknown"));
+  EXPECT_THAT(error_with("/version", {2, 0}), HasSubstr("the version is not known"));
+  EXPECT_THAT(error_with("/version", "1.0"), HasSubstr("the version is malformed"));
+  EXPECT_THAT(error_with("/tidemark", "step"), HasSubstr("this is another kind of file"));
+}
+
+TEST(ReadDevice, RefusesWhatIsNoProperJson) {
+  EXPECT_THAT(error_of(""), HasSubstr("[card.json] the file is not valid JSON"));
+  EXPECT_THAT(error_of("[]"), HasSubstr("this is no object"));
+  EXPECT_THAT(error_of("{\"tidemark\":\"device\",\"tidemark\":\"device\"}"), HasSubstr("a key stands twice"));
+  EXPECT_THAT(error_of(std::string(100000, '[')), HasSubstr("nested too deeply"));
+  EXPECT_THAT(error_of(std::string(2 << 20, ' ')), HasSubstr("the file is too large"));
+  EXPECT_THAT(error_of("{\"tidemark\":\"\xff\"}"), HasSubstr("the file is not valid JSON"));
+  EXPECT_THAT(error_of("{\"tidemark\":1e400}"), HasSubstr("card.json"));
+}
+
+}  // namespace
+}  // namespace tidemark::device

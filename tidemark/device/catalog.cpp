@@ -1,0 +1,81 @@
+#include "tidemark/device/catalog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tidemark/base/error.h"
+#include "tidemark/base/utf8.h"
+#include "tidemark/device/embedded.h"
+#include "tidemark/device/read_device.h"
+
+namespace tidemark::device {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
+// How many letters must change, come or go to make one text of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t above = row[j + 1];
+      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] == b[j] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> nearest_names(const std::string& name) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (const Device& device : built_in_devices()) {
+    const bool contains = name.size() >= 2 && device.name.find(name) != std::string::npos;
+    ranked.emplace_back(contains ? 0 : distance(name, device.name), device.name);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(kShown, ranked.size()); ++i) names.push_back(ranked[i].second);
+  return names;
+}
+
+}  // namespace
+
+const std::vector<Device>& built_in_devices() {
+  static const std::vector<Device> devices = [] {
+    std::vector<Device> list;
+    for (const EmbeddedFile& file : embedded_devices()) list.push_back(parse_device(file.text, std::string(file.name)));
+    std::sort(list.begin(), list.end(), [](const Device& a, const Device& b) { return a.name < b.name; });
+    return list;
+  }();
+  return devices;
+}
+
+Device find_device(const std::string& name_or_path) {
+  if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json")) return read_device(name_or_path);
+  const std::string wanted = lower(name_or_path.substr(0, 200));
+  for (const Device& device : built_in_devices()) {
+    const bool is_alias = std::any_of(device.aliases.begin(), device.aliases.end(),
+                                      [&](const std::string& alias) { return lower(alias) == wanted; });
+    if (device.name == wanted || is_alias) return device;
+  }
+  throw Error({.kind = ErrorKind::kInput,
+               .place = "device",
+               .problem = "the device is not known",
+               .expected = fmt::format("one of {} names, or the path of a device file", built_in_devices().size()),
+               .got = quote(name_or_path),
+               .remedy = fmt::format("{}; tidemark devices lists all", fmt::join(nearest_names(wanted), ", "))});
+}
+
+}  // namespace tidemark::device

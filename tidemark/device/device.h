@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tidemark::device {
+
+// A machine that steps run on, as numbers: what times and memory are estimated from. Every number has a source. Peaks
+// are dense, never the figure with structured sparsity; units are decimal (a GB/s is 10^9 bytes a second).
+enum class DeviceKind : std::uint8_t { kCuda, kRocm, kCpu };
+inline constexpr std::array<std::string_view, 3> kDeviceKindNames = {"cuda", "rocm", "cpu"};
+
+enum class MemoryType : std::uint8_t { kHbm, kGddr, kDdr };
+inline constexpr std::array<std::string_view, 3> kMemoryTypeNames = {"hbm", "gddr", "ddr"};
+
+// What arithmetic runs in; tf32 is how CUDA multiplies float32 matrices when it is allowed to.
+enum class Precision : std::uint8_t { kFloat64, kFloat32, kTf32, kFloat16, kBFloat16, kFloat8, kInt8 };
+inline constexpr std::array<std::string_view, 7> kPrecisionNames = {"float64",  "float32", "tf32", "float16",
+                                                                    "bfloat16", "float8",  "int8"};
+
+struct Figure {
+  std::int64_t value = 0;
+  std::string source;  // a key of Device::sources
+
+  friend bool operator==(const Figure&, const Figure&) = default;
+};
+
+using FigureByPrecision = std::array<std::optional<Figure>, kPrecisionNames.size()>;
+
+// How devices of a node reach each other: one direction, per device.
+struct Link {
+  std::string kind;  // "nvlink4"
+  Figure bytes_per_s;
+  Figure latency_ns;
+
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+struct Source {
+  std::string key;
+  std::string text;
+
+  friend bool operator==(const Source&, const Source&) = default;
+};
+
+struct Device {
+  std::string name;   // lower case with dashes: "h100-sxm"
+  std::string title;  // "NVIDIA H100 SXM 80 GB"
+  std::vector<std::string> aliases;
+  DeviceKind kind = DeviceKind::kCuda;
+  std::string generation;  // compute capability, "9.0"; "gfx942"; "avx2"
+  MemoryType memory_type = MemoryType::kHbm;
+  Figure memory_bytes;
+  Figure bandwidth_bytes_per_s;
+  Figure multiprocessors;  // SMs, compute units, cores
+  Figure l2_bytes;
+  Figure board_watts;
+  FigureByPrecision peak_flops;         // per second; none: the device does not have it
+  FigureByPrecision achieved_permille;  // of the peak, in a large matrix product that was measured
+  Figure launch_floor_ns;               // what an op costs the device at least
+  Link link;
+  Figure allocator_rounding_bytes;
+  Figure overhead_bytes;  // what it takes beside tensors
+  std::vector<Source> sources;
+
+  const std::optional<Figure>& peak(Precision precision) const {
+    return peak_flops[static_cast<std::size_t>(precision)];
+  }
+  // Requires: a key of `sources`.
+  const std::string& source_text(std::string_view key) const;
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+}  // namespace tidemark::device

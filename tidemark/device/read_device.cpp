@@ -1,0 +1,289 @@
+#include "tidemark/device/read_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tidemark/base/byte_source.h"
+#include "tidemark/base/error.h"
+#include "tidemark/base/utf8.h"
+
+namespace tidemark::device {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxDepth = 8;
+constexpr std::size_t kMaxTextBytes = 2000;
+constexpr std::size_t kMaxList = 64;
+constexpr std::int64_t kMaxFigure = std::int64_t{1} << 60;
+
+[[noreturn]] void refuse(std::string place, std::string problem, std::string expected = {}, std::string got = {},
+                         std::string remedy = {}) {
+  throw Error({.kind = ErrorKind::kInput,
+               .place = std::move(place),
+               .problem = std::move(problem),
+               .expected = std::move(expected),
+               .got = std::move(got),
+               .remedy = std::move(remedy)});
+}
+
+std::string shown(const Json& json) {
+  std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+// JSON as the library reads it, but no deeper than need be and no key twice, which the library would take silently.
+Json parse_strictly(std::string_view text, const std::string& name) {
+  if (text.size() > kMaxDeviceFileBytes)
+    refuse(name, "the file is too large", fmt::format("at most {} bytes", kMaxDeviceFileBytes),
+           fmt::format("{}", text.size()));
+  std::vector<std::set<std::string>> keys;
+  const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > static_cast<int>(kMaxDepth))
+      refuse(name, "the file is nested too deeply", fmt::format("at most {} levels", kMaxDepth));
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
+      refuse(name, "a key stands twice", "each key once", shown(parsed));
+    return true;
+  };
+  try {
+    return Json::parse(text, watch);
+  } catch (const Json::exception& error) {
+    refuse(name, "the file is not valid JSON", "a device file", {}, "docs/device_format.md has an example");
+  }
+}
+
+// Walks one JSON object and makes sure that everything in it is used.
+class Fields {
+ public:
+  Fields(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
+    if (!json.is_object()) refuse(place_, "this is no object", "a JSON object", shown(json));
+  }
+
+  const Json& get(const std::string& key) {
+    const auto found = json_.find(key);
+    if (found == json_.end()) refuse(at(key), "the field is missing", "see docs/device_format.md");
+    used_.insert(key);
+    return *found;
+  }
+
+  const Json* find(const std::string& key) { return json_.contains(key) ? &get(key) : nullptr; }
+
+  std::string text(const std::string& key) {
+    const Json& value = get(key);
+    return text_of(value, at(key));
+  }
+
+  static std::string text_of(const Json& value, const std::string& place) {
+    if (!value.is_string()) refuse(place, "the value is of the wrong kind", "a text", shown(value));
+    auto text = value.get<std::string>();
+    if (text.empty() || text.size() > kMaxTextBytes || !is_utf8(text) ||
+        std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }))
+      refuse(place, "the text cannot be used",
+             fmt::format("1 to {} bytes of UTF-8 without control characters", kMaxTextBytes), shown(value));
+    return text;
+  }
+
+  template <class Enum, std::size_t N>
+  Enum word(const std::string& key, const std::array<std::string_view, N>& names) {
+    const std::string text = this->text(key);
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end())
+      refuse(at(key), "the word is unknown", fmt::format("one of {}", fmt::join(names, ", ")),
+             fmt::format("\"{}\"", text));
+    return static_cast<Enum>(found - names.begin());
+  }
+
+  Figure figure(const std::string& key, std::int64_t least, std::int64_t most = kMaxFigure) {
+    return figure_of(get(key), at(key), least, most);
+  }
+
+  static Figure figure_of(const Json& value, const std::string& place, std::int64_t least, std::int64_t most) {
+    const bool is_pair = value.is_array() && value.size() == 2;
+    if (!is_pair)
+      refuse(place, "the value is of the wrong kind", "[number, \"source\"]: every figure has its source",
+             shown(value));
+    if (!value[0].is_number_integer() || (value[0].is_number_unsigned() && value[0].get<std::uint64_t>() > kMaxFigure))
+      refuse(place, "the number cannot be used", fmt::format("a whole number from {} to {}", least, most),
+             shown(value[0]));
+    const auto number = value[0].get<std::int64_t>();
+    if (number < least || number > most)
+      refuse(place, "the number is out of range", fmt::format("a whole number from {} to {}", least, most),
+             shown(value[0]));
+    return {number, text_of(value[1], place)};
+  }
+
+  void finish() const {
+    for (const auto& [key, value] : json_.items())
+      if (!used_.contains(key))
+        refuse(at(key), "the field is unknown", "see docs/device_format.md", {}, "check its spelling");
+  }
+
+  const Json& json() const { return json_; }
+  std::string at(const std::string& key) const {
+    std::string safe;
+    for (const char c : key.substr(0, 60)) safe += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
+    return fmt::format("{}: {}", place_, is_utf8(safe) ? safe : "?");
+  }
+
+ private:
+  const Json& json_;
+  std::string place_;
+  std::set<std::string> used_;
+};
+
+FigureByPrecision by_precision(const Json& json, const std::string& place, std::int64_t most) {
+  FigureByPrecision figures;
+  Fields fields(json, place);
+  for (const auto& [key, value] : json.items()) {
+    const auto found = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), key);
+    if (found == kPrecisionNames.end())
+      refuse(fields.at(key), "the precision is unknown", fmt::format("one of {}", fmt::join(kPrecisionNames, ", ")));
+    figures[static_cast<std::size_t>(found - kPrecisionNames.begin())] =
+        Fields::figure_of(value, fields.at(key), 1, most);
+  }
+  return figures;
+}
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+}
+
+class Reader {
+ public:
+  Reader(const Json& json, const std::string& name) : name_(name), fields_(json, name) {}
+
+  Device run() {
+    check_kind_of_file();
+    Device d;
+    d.name = fields_.text("name");
+    if (!is_plain_name(d.name))
+      refuse(fields_.at("name"), "the name cannot be used", "lower case letters, digits, dashes and dots",
+             shown(fields_.get("name")));
+    d.title = fields_.text("title");
+    read_aliases(d);
+    d.kind = fields_.word<DeviceKind>("kind", kDeviceKindNames);
+    d.generation = fields_.text("generation");
+    d.memory_type = fields_.word<MemoryType>("memory_type", kMemoryTypeNames);
+    d.memory_bytes = fields_.figure("memory_bytes", 1);
+    d.bandwidth_bytes_per_s = fields_.figure("bandwidth_bytes_per_s", 1);
+    d.multiprocessors = fields_.figure("multiprocessors", 1, 1 << 20);
+    d.l2_bytes = fields_.figure("l2_bytes", 1);
+    d.board_watts = fields_.figure("board_watts", 1, 1 << 20);
+    d.peak_flops = by_precision(fields_.get("peak_flops"), fields_.at("peak_flops"), kMaxFigure);
+    if (!d.peak(Precision::kFloat32))
+      refuse(fields_.at("peak_flops"), "there is no figure for float32", "at least that one");
+    if (const Json* achieved = fields_.find("achieved_permille"))
+      d.achieved_permille = by_precision(*achieved, fields_.at("achieved_permille"), 2000);
+    d.launch_floor_ns = fields_.figure("launch_floor_ns", 0, 1'000'000'000);
+    d.link = read_link();
+    d.allocator_rounding_bytes = fields_.figure("allocator_rounding_bytes", 1, 1 << 30);
+    d.overhead_bytes = fields_.figure("overhead_bytes", 0);
+    read_sources(d);
+    fields_.finish();
+    check_sources(d);
+    return d;
+  }
+
+ private:
+  void check_kind_of_file() {
+    if (fields_.text("tidemark") != "device")
+      refuse(fields_.at("tidemark"), "this is another kind of file", "\"device\"", shown(fields_.get("tidemark")));
+    const Json& version = fields_.get("version");
+    const bool is_version =
+        version.is_array() && version.size() == 2 && version[0].is_number_unsigned() && version[1].is_number_unsigned();
+    if (!is_version) refuse(fields_.at("version"), "the version is malformed", "[major, minor]", shown(version));
+    if (version[0] != 1)
+      refuse(fields_.at("version"), "the version is not known", "[1, 0]", shown(version), "use a newer tidemark");
+  }
+
+  void read_aliases(Device& d) {
+    const Json* list = fields_.find("aliases");
+    if (list == nullptr) return;
+    if (!list->is_array() || list->size() > kMaxList)
+      refuse(fields_.at("aliases"), "the value is of the wrong kind",
+             fmt::format("a list of at most {} texts", kMaxList), shown(*list));
+    for (const Json& alias : *list) d.aliases.push_back(Fields::text_of(alias, fields_.at("aliases")));
+  }
+
+  Link read_link() {
+    Fields link(fields_.get("link"), fields_.at("link"));
+    Link result{link.text("kind"), link.figure("bytes_per_s", 1), link.figure("latency_ns", 0, 1'000'000'000)};
+    link.finish();
+    return result;
+  }
+
+  void read_sources(Device& d) {
+    const Json& sources = fields_.get("sources");
+    const Fields checked(sources, fields_.at("sources"));
+    if (sources.size() > kMaxList)
+      refuse(fields_.at("sources"), "there are too many sources", fmt::format("at most {}", kMaxList));
+    for (const auto& [key, text] : sources.items())
+      d.sources.push_back({Fields::text_of(key, fields_.at("sources")), Fields::text_of(text, checked.at(key))});
+  }
+
+  void check_sources(const Device& d) const {
+    const auto check = [&](const Figure& figure, std::string_view field) {
+      const bool is_there = std::any_of(d.sources.begin(), d.sources.end(),
+                                        [&](const Source& source) { return source.key == figure.source; });
+      if (!is_there)
+        refuse(fields_.at(std::string(field)), "the figure names a source that is not listed", "a key of sources",
+               shown(Json(figure.source)));
+    };
+    check(d.memory_bytes, "memory_bytes");
+    check(d.bandwidth_bytes_per_s, "bandwidth_bytes_per_s");
+    check(d.multiprocessors, "multiprocessors");
+    check(d.l2_bytes, "l2_bytes");
+    check(d.board_watts, "board_watts");
+    check(d.launch_floor_ns, "launch_floor_ns");
+    check(d.link.bytes_per_s, "link");
+    check(d.link.latency_ns, "link");
+    check(d.allocator_rounding_bytes, "allocator_rounding_bytes");
+    check(d.overhead_bytes, "overhead_bytes");
+    for (const auto& figure : d.peak_flops)
+      if (figure) check(*figure, "peak_flops");
+    for (const auto& figure : d.achieved_permille)
+      if (figure) check(*figure, "achieved_permille");
+  }
+
+  std::string name_;
+  Fields fields_;
+};
+
+std::string read_text(const std::string& path) {
+  const auto source = open_file_source(path);
+  std::string text;
+  std::array<char, 1 << 14> buffer{};
+  while (text.size() <= kMaxDeviceFileBytes) {
+    const std::size_t n = source->read(buffer);
+    if (n == 0) break;
+    text.append(buffer.data(), n);
+  }
+  return text;
+}
+
+}  // namespace
+
+const std::string& Device::source_text(std::string_view key) const {
+  const auto found = std::find_if(sources.begin(), sources.end(), [&](const Source& s) { return s.key == key; });
+  TIDEMARK_CHECK(found != sources.end(), "the source is listed");
+  return found->text;
+}
+
+Device parse_device(std::string_view text, const std::string& name) {
+  const Json json = parse_strictly(text, name);
+  return Reader(json, name).run();
+}
+
+Device read_device(const std::string& path) { return parse_device(read_text(path), path); }
+
+}  // namespace tidemark::device
