@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tidemark/zoo/model.h"
+
+namespace tidemark::zoo {
+
+// Llama and its relatives with the same block: rotary positions, RMS norms, grouped queries, a gated MLP. The name
+// decides what the classes are called: "Llama", "Mistral", "Qwen2".
+struct LlamaConfig {
+  std::string family = "Llama";
+  std::int64_t layers = 32;
+  std::int64_t width = 4096;
+  std::int64_t inner = 11008;
+  std::int64_t heads = 32;
+  std::int64_t kv_heads = 32;
+  std::int64_t head = 0;  // 0: width / heads
+  std::int64_t vocabulary = 32000;
+  bool tied = false;
+  bool qkv_bias = false;
+  bool output_bias = false;
+  bool mlp_bias = false;
+  double rms_eps = 1e-6;
+  double attention_dropout = 0;
+
+  std::int64_t head_width() const { return head != 0 ? head : width / heads; }
+};
+
+std::unique_ptr<Model> make_llama(nn::Net& net, const LlamaConfig& config, const Batch& batch);
+
+}  // namespace tidemark::zoo
