@@ -45,12 +45,14 @@ from ._core import (
     format_bytes,
     format_bytes_exact,
     groups,
+    models,
     parse_budget,
     parse_bytes,
     reference_tracker,
     simulate,
     workspace_key,
 )
+from .native_models import native
 from .recording import Recording, capture, capture_batch
 
 __all__ = [
@@ -92,6 +94,8 @@ __all__ = [
     "format_bytes",
     "format_bytes_exact",
     "groups",
+    "models",
+    "native",
     "parse_budget",
     "parse_bytes",
     "reference_tracker",

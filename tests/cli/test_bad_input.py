@@ -22,8 +22,8 @@ def refusal(cli, path, **options) -> str:
 @pytest.mark.parametrize("name", ["no/such/file.step.jsonl", "llama3-8b", "gpt2/config.json"])
 def test_a_name_that_is_no_file_is_told_what_a_step_may_be(cli, name):
     message = refusal(cli, name)
-    assert f"[{name}] there is no such file" in message
-    assert "expected a step file, plain or .zst (not yet: names of models, Hugging Face configs)" in message
+    assert f"[{name}] there is no such file or model" in message
+    assert "expected a step file, plain or .zst, the name of a built-in model, or a Hugging Face config.json" in message
     assert "try: check the path, or start with examples/steps/two_layer_mlp.step.jsonl" in message
 
 

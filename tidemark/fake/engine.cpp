@@ -1,7 +1,7 @@
 #include "tidemark/fake/engine.h"
 
 #include <queue>
-#include <unordered_map>
+#include <utility>
 
 #include "tidemark/ops/aten.h"
 
@@ -43,42 +43,32 @@ class Engine {
  private:
   void count_dependencies(GradNode* root) {
     std::vector<GradNode*> open = {root};
-    seen_.insert({root, true});
+    root->is_counted = true;
     while (!open.empty()) {
       GradNode* node = open.back();
       open.pop_back();
       for (const Edge& edge : node->next) {
         if (edge.node == nullptr) continue;
-        ++dependencies_[edge.node.get()];
-        if (seen_.insert({edge.node.get(), true}).second) open.push_back(edge.node.get());
+        ++edge.node->dependencies;
+        if (edge.node->is_counted) continue;
+        edge.node->is_counted = true;
+        open.push_back(edge.node.get());
       }
     }
   }
 
   void evaluate(Task& task) {
     GradNode& node = *task.node;
+    node.is_counted = false;  // for the next backward, which a leaf may be part of
     Grads outputs = call(node, std::move(task.grads));
     recorder_.release(node);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Edge& edge = node.next[i];
       if (edge.node == nullptr) continue;
-      const bool is_ready = --dependencies_[edge.node.get()] == 0;
-      const auto waiting = waiting_.find(edge.node.get());
-      if (waiting == waiting_.end()) {
-        Grads grads(edge.node->outputs.size());
-        add(grads[edge.input_nr], std::move(outputs[i]));
-        if (is_ready) {
-          ready_.push({edge.node, std::move(grads)});
-        } else {
-          waiting_.emplace(edge.node.get(), std::move(grads));
-        }
-      } else {
-        add(waiting->second[edge.input_nr], std::move(outputs[i]));
-        if (is_ready) {
-          ready_.push({edge.node, std::move(waiting->second)});
-          waiting_.erase(waiting);
-        }
-      }
+      GradNode& next = *edge.node;
+      if (next.waiting.empty()) next.waiting.resize(next.outputs.size());
+      add(next.waiting[edge.input_nr], std::move(outputs[i]));
+      if (--next.dependencies == 0) ready_.push({edge.node, std::exchange(next.waiting, {})});
     }
   }
 
@@ -156,9 +146,6 @@ class Engine {
   ops::Runner& runner_;
   Recorder& recorder_;
   std::priority_queue<Task, std::vector<Task>, Earlier> ready_;
-  std::unordered_map<GradNode*, int> dependencies_;
-  std::unordered_map<GradNode*, bool> seen_;
-  std::unordered_map<GradNode*, Grads> waiting_;
 };
 
 }  // namespace

@@ -375,9 +375,9 @@ void Recorder::describe(Call& call) {
       add(**one);
     } else if (const auto* many = std::get_if<std::span<const Tensor>>(&arg.value)) {
       for (const Tensor& t : *many) add(t);
-    } else if (const auto* some = std::get_if<std::vector<const Tensor*>>(&arg.value)) {
-      for (const Tensor* t : *some)
-        if (t != nullptr) add(*t);
+    } else if (const auto* some = std::get_if<ops::Indices>(&arg.value)) {
+      for (const Tensor& t : some->items)
+        if (t) add(t);
     } else if (!numbers.empty() && std::strcmp(arg.name, numbers.front().first) == 0) {
       d.inputs.push_back(numbers.front().second);
       d.storages.push_back(nullptr);
@@ -408,12 +408,12 @@ step::ArgsId Recorder::args_of(const Call& call, const std::vector<std::pair<con
     if (const auto* d = std::get_if<double>(&v)) append_bytes(key, *d);
     if (const auto* text = std::get_if<const char*>(&v)) key += *text, key += '\0';
     if (const auto* dims = std::get_if<ops::Dims>(&v)) append_dims(key, *dims);
-    if (const auto* list = std::get_if<std::vector<double>>(&v))
+    if (const auto* list = std::get_if<std::span<const double>>(&v))
       append_bytes(key, list->size()), key.append(reinterpret_cast<const char*>(list->data()), list->size() * 8);
-    if (const auto* list = std::get_if<std::vector<bool>>(&v))
-      for (const bool b : *list) key += b ? '1' : '0';
-    if (const auto* list = std::get_if<std::vector<const Tensor*>>(&v))
-      for (const Tensor* t : *list) key += t == nullptr ? '0' : '1';
+    if (const auto* mask = std::get_if<ops::Mask>(&v))
+      for (std::size_t k = 0; k < mask->count; ++k) key += (*mask)[k] ? '1' : '0';
+    if (const auto* list = std::get_if<ops::Indices>(&v))
+      for (const Tensor& t : list->items) key += t ? '1' : '0';
     append_bytes(key, count_of(v));
   }
   const auto [entry, is_new] = args_.try_emplace(key);
@@ -442,18 +442,18 @@ step::ArgsId Recorder::args_of(const Call& call, const std::vector<std::pair<con
       step::ArgValue::List items;
       for (const std::int64_t item : *dims) items.push_back({item});
       out.value = std::move(items);
-    } else if (const auto* doubles = std::get_if<std::vector<double>>(&v)) {
+    } else if (const auto* doubles = std::get_if<std::span<const double>>(&v)) {
       step::ArgValue::List items;
       for (const double item : *doubles) items.push_back({item});
       out.value = std::move(items);
-    } else if (const auto* bools = std::get_if<std::vector<bool>>(&v)) {
+    } else if (const auto* mask = std::get_if<ops::Mask>(&v)) {
       step::ArgValue::List items;
-      for (const bool item : *bools) items.push_back({item});
+      for (std::size_t k = 0; k < mask->count; ++k) items.push_back({(*mask)[k]});
       out.value = std::move(items);
-    } else if (const auto* some = std::get_if<std::vector<const Tensor*>>(&v)) {
+    } else if (const auto* some = std::get_if<ops::Indices>(&v)) {
       step::ArgValue::List items;
-      for (const Tensor* t : *some) {
-        if (t == nullptr) {
+      for (const Tensor& t : some->items) {
+        if (!t) {
           items.emplace_back();
         } else {
           items.push_back({step::InputRange{position, position + 1}});

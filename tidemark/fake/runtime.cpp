@@ -72,9 +72,8 @@ std::shared_ptr<GradNode> Runtime::make_node(Call& call) {
       kept.count = 1;
     } else if (const auto* many = std::get_if<std::span<const Tensor>>(&arg.value)) {
       kept.count = many->size();
-    } else if (const auto* some = std::get_if<std::vector<const Tensor*>>(&arg.value)) {
-      for (const Tensor* t : *some) kept.count += t != nullptr ? 1 : 0;
-      kept.value = *some;
+    } else if (const auto* some = std::get_if<ops::Indices>(&arg.value)) {
+      for (const Tensor& t : some->items) kept.count += t ? 1 : 0;
     } else {
       kept.value = arg.value;
     }
@@ -96,9 +95,9 @@ std::shared_ptr<GradNode> Runtime::make_node(Call& call) {
       recorder_.pack(*node, **one, saved.name);
     } else if (const auto* many = std::get_if<std::span<const Tensor>>(value)) {
       for (const Tensor& t : *many) recorder_.pack(*node, t, saved.name);
-    } else if (const auto* some = std::get_if<std::vector<const Tensor*>>(value)) {
-      for (const Tensor* t : *some)
-        if (t != nullptr) recorder_.pack(*node, *t, saved.name);
+    } else if (const auto* some = std::get_if<ops::Indices>(value)) {
+      for (const Tensor& t : some->items)
+        if (t) recorder_.pack(*node, t, saved.name);
     }
   }
   return node;
@@ -110,7 +109,9 @@ void Runtime::attach(Call& call, std::shared_ptr<GradNode> node) {
   for (Made& made : call.made()) {
     node->outputs.push_back(made.tensor ? ops::Meta{made.tensor.dtype(), made.tensor.sizes(), made.tensor.strides()}
                                         : ops::Meta{});
-    if (made.tensor && ops::is_floating(made.tensor.dtype())) {
+    // Of what an op writes into, only the first result is its own; running statistics are not.
+    const bool is_own = made.alias != step::AliasKind::kMutates || number == 0;
+    if (made.tensor && is_own && ops::is_floating(made.tensor.dtype())) {
       made.tensor->grad_fn = node;
       made.tensor->output_nr = number;
     }

@@ -55,42 +55,97 @@ Attended math_attention(Runtime& rt, const Tensor& query_, const Tensor& key, co
   return {matmul(rt, attention, value), attention};
 }
 
-// The kernel of the CPU, which takes no dropout.
+// The kernel of the CPU, which takes no dropout. PyTorch leaves out arguments at the end that have their defaults.
 Tensor flash_cpu(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value,
-                 const AttentionOptions& options, const Tensor& mask) {
-  static const Op op("aten._scaled_dot_product_flash_attention_for_cpu.default");
-  if (mask) {
-    if (options.scale)
-      return op(rt, {{"query", query},
-                     {"key", key},
-                     {"value", value},
-                     {"dropout_p", 0.0},
-                     {"is_causal", options.is_causal},
-                     {"attn_mask", mask},
-                     {"scale", *options.scale}});
-    return op(rt, {{"query", query},
-                   {"key", key},
-                   {"value", value},
-                   {"dropout_p", 0.0},
-                   {"is_causal", options.is_causal},
-                   {"attn_mask", mask}});
+                 const AttentionOptions& options) {
+  static const ops::Row& row = ops::row("aten._scaled_dot_product_flash_attention_for_cpu.default");
+  std::vector<ops::Arg> args = {{"query", query}, {"key", key}, {"value", value}};
+  if (options.is_causal) {
+    args.emplace_back("dropout_p", 0.0);
+    args.emplace_back("is_causal", true);
   }
-  if (options.scale)
-    return op(rt, {{"query", query},
-                   {"key", key},
-                   {"value", value},
-                   {"dropout_p", 0.0},
-                   {"is_causal", options.is_causal},
-                   {"scale", *options.scale}});
-  if (options.is_causal)
-    return op(rt, {{"query", query}, {"key", key}, {"value", value}, {"dropout_p", 0.0}, {"is_causal", true}});
-  return op(rt, {{"query", query}, {"key", key}, {"value", value}});
+  if (options.mask) args.emplace_back("attn_mask", options.mask);
+  if (options.scale) args.emplace_back("scale", *options.scale);
+  ops::Call call(rt, row, args);
+  rt.run(call);
+  return std::move(call.made().front().tensor);
 }
 
 bool takes_flash_cpu(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionOptions& options) {
   const auto is_plain = [](const Tensor& t) { return t.rank() == 4 && t.strides().back() == 1; };
   return options.dropout == 0 && is_plain(query) && is_plain(key) && is_plain(value) &&
          query.size(-1) == value.size(-1) && !(options.mask && options.mask.needs_grad());
+}
+
+bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+// What PyTorch chooses on CUDA, compute capability 8.0 or newer (sdp_utils.cpp, torch 2.13).
+AttentionKernel choose_on_cuda(const Tensor& query, const Tensor& key, const Tensor& value,
+                               const AttentionOptions& options) {
+  if (query.rank() != 4) return AttentionKernel::kMath;
+  const bool same_heads = query.size(1) == key.size(1) && key.size(1) == value.size(1);
+  const std::int64_t width = query.size(-1);
+  const bool grouped = options.enable_gqa && query.size(1) % key.size(1) == 0;
+  if (is_half(query.dtype()) && !options.mask && width <= 256 && value.size(-1) == width && (same_heads || grouped))
+    return AttentionKernel::kFlash;
+  const std::int64_t step = is_half(query.dtype()) ? 8 : 4;
+  const bool is_aligned = width % step == 0 && value.size(-1) % step == 0;
+  return same_heads && is_aligned ? AttentionKernel::kEfficient : AttentionKernel::kMath;
+}
+
+// The first of several results that Python held in a tuple, which lets go of the others from its end.
+Tensor first_of(std::vector<Tensor> results) {
+  Tensor first = std::move(results.front());
+  while (!results.empty()) results.pop_back();
+  return first;
+}
+
+Tensor padded(Runtime& rt, const Tensor& t, std::int64_t padding) {
+  static const Op pad("aten.constant_pad_nd.default");
+  return pad(rt, {{"self", t}, {"pad", Dims{0, padding}}, {"value", 0.0}});
+}
+
+Tensor flash_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value,
+                  const AttentionOptions& options, double scale) {
+  static const Op op("aten._scaled_dot_product_flash_attention.default");
+  const std::int64_t width = query.size(-1);
+  const std::int64_t padding = (8 - width % 8) % 8;  // the kernel wants multiples of eight
+  if (padding == 0)
+    return first_of(op.all(rt, {{"query", query},
+                                {"key", key},
+                                {"value", value},
+                                {"dropout_p", options.dropout},
+                                {"is_causal", options.is_causal},
+                                {"scale", scale}}));
+  const Tensor q = padded(rt, query, padding);
+  const Tensor k = padded(rt, key, padding);
+  const Tensor v = padded(rt, value, padding);
+  const Tensor out = first_of(op.all(rt, {{"query", q},
+                                          {"key", k},
+                                          {"value", v},
+                                          {"dropout_p", options.dropout},
+                                          {"is_causal", options.is_causal},
+                                          {"scale", scale}}));
+  return ops::slice(rt, out, 3, 0, width);
+}
+
+Tensor on_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value,
+               const AttentionOptions& options) {
+  static const Op efficient("aten._scaled_dot_product_efficient_attention.default");
+  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
+  AttentionKernel kernel = options.kernel;
+  if (kernel == AttentionKernel::kAuto) kernel = choose_on_cuda(query, key, value, options);
+  if (kernel == AttentionKernel::kFlash) return flash_cuda(rt, query, key, value, options, scale);
+  if (kernel == AttentionKernel::kMath) return math_attention(rt, query, key, value, options).output;
+  const bool wants = rt.grad_enabled() && (query.needs_grad() || key.needs_grad() || value.needs_grad());
+  return first_of(efficient.all(rt, {{"query", query},
+                                     {"key", key},
+                                     {"value", value},
+                                     {"attn_bias", options.mask},
+                                     {"compute_log_sumexp", wants},
+                                     {"dropout_p", options.dropout},
+                                     {"is_causal", options.is_causal},
+                                     {"scale", scale}}));
 }
 
 }  // namespace
@@ -100,7 +155,8 @@ Tensor scaled_dot_product_attention(Runtime& rt, const Tensor& query, const Tens
   const fake::Watchful watchful(rt);
   AttentionOptions now = options;
   if (now.mask && now.mask.dtype() == DType::kBool) now.mask = additive_mask(rt, now.mask, query.dtype());
-  if (takes_flash_cpu(query, key, value, now)) return flash_cpu(rt, query, key, value, now, now.mask);
+  if (rt.target() == Target::kCuda) return on_cuda(rt, query, key, value, now);
+  if (takes_flash_cpu(query, key, value, now)) return flash_cpu(rt, query, key, value, now);
   const Attended attended = math_attention(rt, query, key, value, now);
   return attended.output;
 }

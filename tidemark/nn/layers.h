@@ -69,6 +69,74 @@ class Activation : public Module {
   Function function_;
 };
 
+struct ConvShape {
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  bool has_bias = true;
+};
+
+class Conv2d : public Module {
+ public:
+  Conv2d(Net& net, step::ModuleId parent, std::string name, std::int64_t in, std::int64_t out, const ConvShape& shape);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  ConvShape shape_;
+  Tensor weight_;
+  Tensor bias_;
+};
+
+class BatchNorm2d : public Module {
+ public:
+  BatchNorm2d(Net& net, step::ModuleId parent, std::string name, std::int64_t channels);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Tensor weight_;
+  Tensor bias_;
+  Tensor running_mean_;
+  Tensor running_var_;
+  Tensor batches_;
+};
+
+class GroupNorm : public Module {
+ public:
+  GroupNorm(Net& net, step::ModuleId parent, std::string name, std::int64_t groups, std::int64_t channels, double eps);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  std::int64_t groups_;
+  double eps_;
+  Tensor weight_;
+  Tensor bias_;
+};
+
+// nn.ReLU(inplace=True): its result is its input.
+class InPlaceRelu : public Module {
+ public:
+  InPlaceRelu(Net& net, step::ModuleId parent, std::string name) : Module(net, parent, std::move(name), "ReLU") {}
+  Tensor operator()(const Tensor& x) const;
+};
+
+class MaxPool2d : public Module {
+ public:
+  MaxPool2d(Net& net, step::ModuleId parent, std::string name, const ConvShape& shape)
+      : Module(net, parent, std::move(name), "MaxPool2d"), shape_(shape) {}
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  ConvShape shape_;
+};
+
+// nn.AdaptiveAvgPool2d((1, 1)).
+class GlobalAvgPool2d : public Module {
+ public:
+  GlobalAvgPool2d(Net& net, step::ModuleId parent, std::string name)
+      : Module(net, parent, std::move(name), "AdaptiveAvgPool2d") {}
+  Tensor operator()(const Tensor& x) const;
+};
+
 Tensor exact_gelu(Runtime& rt, const Tensor& x);
 Tensor tanh_gelu(Runtime& rt, const Tensor& x);
 

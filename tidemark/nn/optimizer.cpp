@@ -57,10 +57,17 @@ void Optimizer::step() {
   rt_.recorder().optimizer_starts();
   {
     const fake::NoGrad no_grad(rt_);
-    if (is_adam(training_.optimizer)) {
-      adam_for_loop();
-    } else if (training_.optimizer != OptimizerKind::kNone) {
-      sgd_for_loop();
+    const bool adam = is_adam(training_.optimizer);
+    switch (training_.form) {
+      case OptimizerForm::kForLoop:
+        adam ? adam_for_loop() : sgd_for_loop();
+        break;
+      case OptimizerForm::kForeach:
+        adam ? adam_foreach() : sgd_foreach();
+        break;
+      case OptimizerForm::kFused:
+        adam ? adam_fused() : sgd_fused();
+        break;
     }
   }
   rt_.recorder().optimizer_ends();
@@ -88,6 +95,112 @@ void Optimizer::adam_for_loop() {
     addcdiv_.none(rt_,
                   {{"self", s.parameter}, {"tensor1", s.first}, {"tensor2", denominator}, {"value", -n.step_size}});
   }
+}
+
+std::vector<Tensor> Optimizer::list(Tensor Slot::*member) const {
+  std::vector<Tensor> tensors;
+  for (const Slot& s : slots_)
+    if (s.*member) tensors.push_back(s.*member);
+  return tensors;
+}
+
+std::vector<Tensor> Optimizer::gradients() const {
+  std::vector<Tensor> tensors;
+  for (const Slot& s : slots_) tensors.push_back(grad_of(s.parameter));
+  return tensors;
+}
+
+void Optimizer::adam_foreach() {
+  static const Op lift("aten.lift_fresh.default");
+  static const Op add_tensor("aten._foreach_add_.Tensor");
+  static const Op add_scalar("aten._foreach_add_.Scalar");
+  static const Op mul_("aten._foreach_mul_.Scalar");
+  static const Op lerp_("aten._foreach_lerp_.Scalar");
+  static const Op addcmul_("aten._foreach_addcmul_.Scalar");
+  static const Op sqrt_op("aten._foreach_sqrt.default");
+  static const Op div_("aten._foreach_div_.ScalarList");
+  static const Op addcdiv_("aten._foreach_addcdiv_.ScalarList");
+  const AdamNumbers n;
+  const std::vector<Tensor> parameters = list(&Slot::parameter);
+  const std::vector<Tensor> steps = list(&Slot::step);
+  const std::vector<Tensor> first = list(&Slot::first);
+  const std::vector<Tensor> second = list(&Slot::second);
+  const std::vector<Tensor> grads = gradients();
+  {
+    const Tensor one = lift(rt_, {});
+    add_tensor.none(rt_, {{"self", steps}, {"other", one}, {"alpha", 1.0}});
+  }
+  if (training_.optimizer == OptimizerKind::kAdamW) mul_.none(rt_, {{"self", parameters}, {"scalar", n.decay}});
+  lerp_.none(rt_, {{"self", first}, {"tensors1", grads}, {"weight", 1 - kBeta1}});
+  mul_.none(rt_, {{"self", second}, {"scalar", kBeta2}});
+  addcmul_.none(rt_, {{"self", second}, {"tensor1", grads}, {"tensor2", grads}, {"value", 1 - kBeta2}});
+  std::vector<Tensor> denominators = sqrt_op.all(rt_, {{"self", second}});
+  const std::vector<double> corrections(slots_.size(), n.correction2_sqrt);
+  const std::vector<double> step_sizes(slots_.size(), -n.step_size);
+  div_.none(rt_, {{"self", denominators}, {"scalars", corrections}});
+  add_scalar.none(rt_, {{"self", denominators}, {"scalar", kEpsilon}});
+  addcdiv_.none(rt_, {{"self", parameters}, {"tensor1", first}, {"tensor2", denominators}, {"scalars", step_sizes}});
+  while (!denominators.empty()) denominators.pop_back();  // a list lets go from its end
+}
+
+void Optimizer::adam_fused() {
+  static const Op add_("aten._foreach_add_.Scalar");
+  static const Op adamw("aten._fused_adamw_.default");
+  static const Op adam("aten._fused_adam_.default");
+  const std::vector<Tensor> parameters = list(&Slot::parameter);
+  const std::vector<Tensor> steps = list(&Slot::step);
+  const std::vector<Tensor> first = list(&Slot::first);
+  const std::vector<Tensor> second = list(&Slot::second);
+  const std::vector<Tensor> grads = gradients();
+  const bool decays = training_.optimizer == OptimizerKind::kAdamW;
+  add_.none(rt_, {{"self", steps}, {"scalar", 1}});
+  (decays ? adamw : adam)
+      .none(rt_, {{"self", parameters},
+                  {"grads", grads},
+                  {"exp_avgs", first},
+                  {"exp_avg_sqs", second},
+                  {"max_exp_avg_sqs", Dims{}},
+                  {"state_steps", steps},
+                  {"lr", kLearningRate},
+                  {"beta1", kBeta1},
+                  {"beta2", kBeta2},
+                  {"weight_decay", decays ? kWeightDecay : 0.0},
+                  {"eps", kEpsilon},
+                  {"amsgrad", false},
+                  {"maximize", false}});
+}
+
+void Optimizer::sgd_foreach() {
+  static const Op mul_("aten._foreach_mul_.Scalar");
+  static const Op add_("aten._foreach_add_.List");
+  const std::vector<Tensor> parameters = list(&Slot::parameter);
+  const std::vector<Tensor> buffers = list(&Slot::first);
+  const std::vector<Tensor> grads = gradients();
+  if (!buffers.empty()) {
+    mul_.none(rt_, {{"self", buffers}, {"scalar", kMomentum}});
+    add_.none(rt_, {{"self", buffers}, {"other", grads}});
+  }
+  const std::vector<Tensor>* used = buffers.empty() ? &grads : &buffers;
+  add_.none(rt_, {{"self", parameters}, {"other", *used}, {"alpha", -kLearningRate}});
+}
+
+void Optimizer::sgd_fused() {
+  static const Op op("aten._fused_sgd_.default");
+  const std::vector<Tensor> parameters = list(&Slot::parameter);
+  const std::vector<Tensor> buffers = list(&Slot::first);
+  const std::vector<Tensor> grads = gradients();
+  const ops::Arg momentum =
+      buffers.empty() ? ops::Arg("momentum_buffer_list", Dims{}) : ops::Arg("momentum_buffer_list", buffers);
+  op.none(rt_, {{"self", parameters},
+                {"grads", grads},
+                momentum,
+                {"weight_decay", 0.0},
+                {"momentum", buffers.empty() ? 0.0 : kMomentum},
+                {"lr", kLearningRate},
+                {"dampening", 0.0},
+                {"nesterov", false},
+                {"maximize", false},
+                {"is_first_step", false}});
 }
 
 void Optimizer::sgd_for_loop() {

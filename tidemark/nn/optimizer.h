@@ -24,7 +24,13 @@ class Optimizer {
     Tensor second;  // exp_avg_sq
   };
   void adam_for_loop();
+  void adam_foreach();
+  void adam_fused();
   void sgd_for_loop();
+  void sgd_foreach();
+  void sgd_fused();
+  std::vector<Tensor> list(Tensor Slot::*member) const;
+  std::vector<Tensor> gradients() const;
 
   Runtime& rt_;
   Training training_;

@@ -58,6 +58,11 @@ struct GradNode {
   TensorData* leaf = nullptr;
   Tensor grad;      // of the leaf
   step::NodeId id;  // the recorder's
+
+  // The engine's notes while it runs backward.
+  std::int32_t dependencies = 0;  // gradients that are still to come
+  bool is_counted = false;
+  std::vector<Tensor> waiting;  // gradients that have come
 };
 
 }  // namespace tidemark::ops

@@ -44,14 +44,15 @@ bool is_there(const Value* value) { return value != nullptr && !std::holds_alter
 }  // namespace
 
 Call::Call(Runner& runner, const Row& row, std::span<const Arg> args) : runner_(runner), row_(row), args_(args) {
+  inputs_.reserve(args.size());
   for (const Arg& arg : args) {
     if (const auto* one = std::get_if<const Tensor*>(&arg.value)) {
       inputs_.push_back(*one);
     } else if (const auto* many = std::get_if<std::span<const Tensor>>(&arg.value)) {
       for (const Tensor& t : *many) inputs_.push_back(&t);
-    } else if (const auto* some = std::get_if<std::vector<const Tensor*>>(&arg.value)) {
-      for (const Tensor* t : *some)
-        if (t != nullptr) inputs_.push_back(t);
+    } else if (const auto* some = std::get_if<Indices>(&arg.value)) {
+      for (const Tensor& t : some->items)
+        if (t) inputs_.push_back(&t);
     }
   }
 }
@@ -80,10 +81,10 @@ const char* Call::text(const char* name) const {
   return text == nullptr ? nullptr : *text;
 }
 Dims Call::dims(const char* name) const { return dims_of(find(name)); }
-std::vector<bool> Call::mask(const char* name) const {
+Mask Call::mask(const char* name) const {
   const Value* value = find(name);
-  const auto* mask = value == nullptr ? nullptr : std::get_if<std::vector<bool>>(value);
-  TIDEMARK_CHECK(mask != nullptr, "the argument is a list of booleans");
+  const auto* mask = value == nullptr ? nullptr : std::get_if<Mask>(value);
+  TIDEMARK_CHECK(mask != nullptr, "the argument is a list of switches");
   return *mask;
 }
 bool Call::is_given(const char* name) const { return is_there(find(name)); }
@@ -124,7 +125,11 @@ Tensor Op::operator()(Runner& runner, std::initializer_list<Arg> args) const {
 }
 
 std::vector<Tensor> Op::all(Runner& runner, std::initializer_list<Arg> args) const {
-  Call call(runner, row_, std::span(args.begin(), args.size()));
+  return run_all(runner, row_, std::span(args.begin(), args.size()));
+}
+
+std::vector<Tensor> run_all(Runner& runner, const Row& row, std::span<const Arg> args) {
+  Call call(runner, row, args);
   runner.run(call);
   std::vector<Tensor> results;
   results.reserve(call.made().size());

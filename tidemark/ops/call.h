@@ -43,7 +43,7 @@ class Call {
   bool flag(const char* name, bool otherwise = false) const;
   const char* text(const char* name) const;  // null when it is not given
   Dims dims(const char* name) const;         // empty when it is not given
-  std::vector<bool> mask(const char* name) const;
+  Mask mask(const char* name) const;
   bool is_given(const char* name) const;  // and not None
 
   // -- for the row's rule --
@@ -75,6 +75,9 @@ class Op {
  private:
   const Row& row_;
 };
+
+// The results of an op whose arguments are put together one by one.
+std::vector<Tensor> run_all(Runner& runner, const Row& row, std::span<const Arg> args);
 
 // What a backward formula sees: the incoming gradients, what was saved, and what is wanted. A formula is written as
 // PyTorch's own (FunctionsManual.cpp, derivatives.yaml), so that its temporaries die in the same order.

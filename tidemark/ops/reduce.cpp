@@ -30,12 +30,7 @@ DType sum_type(const Tensor& t) { return is_floating(t.dtype()) ? t.dtype() : DT
 void fresh_reduced(Call& call, DType dtype, const Dims& dims, bool keepdim) {
   const Tensor& t = call.in(0);
   const Dims kept = reduced(t.sizes(), dims, true);
-  Dims strides = is_contiguous(t) ? contiguous_strides(kept) : like_strides(kept, [&] {
-    Dims s = t.strides();
-    for (std::size_t i = 0; i < kept.size(); ++i)
-      if (kept[i] != t.sizes()[i]) s[i] = t.strides()[i];
-    return s;
-  }());
+  const Dims strides = ordered_strides(kept, t.strides());
   if (keepdim) {
     call.fresh(dtype, kept, strides);
     return;

@@ -177,6 +177,8 @@ const char* dtype_word(DType dtype) {
       return "torch.int64";
     case DType::kInt32:
       return "torch.int32";
+    case DType::kUInt8:
+      return "torch.uint8";
     case DType::kBool:
       return "torch.bool";
     default:

@@ -40,6 +40,14 @@ void infer_constant_pad(Call& call) {
   call.fresh(t.dtype(), sizes);
 }
 
+// A negative width cuts off what forward put there.
+void constant_pad_backward(Backward& b) {
+  static const Op op("aten.constant_pad_nd.default");
+  Dims pad = b.dims("pad");
+  for (std::size_t i = 0; i < pad.size(); ++i) pad[i] = -pad[i];
+  b.give("self", op(b.runner(), {{"self", b.grad()}, {"pad", pad}}));
+}
+
 void infer_repeat(Call& call) {
   const Tensor& t = call.in(0);
   Dims sizes = call.dims("repeats");
@@ -60,7 +68,10 @@ std::vector<Row> shape_rows() {
   return {
       {.name = "aten.cat.default", .infer = infer_cat, .node = "CatBackward0", .backward = cat_backward},
       {.name = "aten.stack.default", .infer = infer_stack},
-      {.name = "aten.constant_pad_nd.default", .infer = infer_constant_pad},
+      {.name = "aten.constant_pad_nd.default",
+       .infer = infer_constant_pad,
+       .node = "ConstantPadNdBackward0",
+       .backward = constant_pad_backward},
       {.name = "aten.repeat.default", .infer = infer_repeat},
       {.name = "aten.tril.default", .infer = infer_like_first},
       {.name = "aten.triu.default", .infer = infer_like_first},

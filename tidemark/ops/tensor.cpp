@@ -34,9 +34,11 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
 // Dimensions ordered as they lie in memory, the outermost first; equal strides keep their order.
 std::array<std::size_t, Dims::kMax> memory_order(const Dims& sizes, const Dims& strides) {
   std::array<std::size_t, Dims::kMax> order{};
-  for (std::size_t i = 0; i < sizes.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(sizes.size()),
-                   [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::size_t at = i;
+    for (; at > 0 && strides[order[at - 1]] < strides[i]; --at) order[at] = order[at - 1];
+    order[at] = i;
+  }
   return order;
 }
 
@@ -102,21 +104,28 @@ bool is_channels_last(const Dims& sizes, const Dims& strides) {
 }
 
 bool is_dense(const Dims& sizes, const Dims& strides) {
-  std::array<std::pair<std::int64_t, std::int64_t>, Dims::kMax> sorted{};
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] != 1) sorted[count++] = {strides[i], sizes[i]};
-  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count));
-  std::int64_t expected = 1;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (sorted[i].first != expected) return false;
-    expected *= sorted[i].second;
+  // Dimension by dimension, the next one in memory is looked for: there are few.
+  std::array<bool, Dims::kMax> is_seen{};
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    is_seen[i] = sizes[i] == 1;
+    left += is_seen[i] ? 0 : 1;
+  }
+  for (std::int64_t expected = 1; left > 0; --left) {
+    std::size_t next = 0;
+    while (next < sizes.size() && (is_seen[next] || strides[next] != expected)) ++next;
+    if (next == sizes.size()) return false;
+    is_seen[next] = true;
+    expected *= sizes[next];
   }
   return true;
 }
 
 Dims like_strides(const Dims& sizes, const Dims& strides) {
-  if (is_dense(sizes, strides)) return strides;
+  return is_dense(sizes, strides) ? strides : ordered_strides(sizes, strides);
+}
+
+Dims ordered_strides(const Dims& sizes, const Dims& strides) {
   const auto order = memory_order(sizes, strides);
   Dims result(sizes.size(), 1);
   std::int64_t next = 1;

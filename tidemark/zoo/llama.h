@@ -19,6 +19,7 @@ struct LlamaConfig {
   std::int64_t kv_heads = 32;
   std::int64_t head = 0;  // 0: width / heads
   std::int64_t vocabulary = 32000;
+  std::int64_t positions = 2048;
   bool tied = false;
   bool qkv_bias = false;
   bool output_bias = false;

@@ -12,8 +12,9 @@ namespace tidemark::zoo {
 // What one step is given: sequences of tokens, or images.
 struct Batch {
   std::int64_t size = 1;
-  std::int64_t length = 1024;  // tokens
-  std::int64_t image = 224;    // pixels
+  std::int64_t length = 1024;     // tokens
+  std::int64_t image = 224;       // pixels
+  bool input_needs_grad = false;  // of images
 };
 
 // A model that is built: what its step is given, and how it computes the loss.
