@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tidemark/fake/engine.h"
+#include "tidemark/ops/aten.h"
 
 namespace tidemark::fake {
 
@@ -50,7 +51,9 @@ ops::Edge Runtime::edge_of(const Tensor& t) {
 }
 
 // The node of an op that has a gradient, with what it keeps of the inputs; none when no input wants a gradient.
-std::shared_ptr<GradNode> Runtime::make_node(Call& call) {
+// An op that overwrites an argument it keeps gets a clone of it first: `original`. The clone has a node of its own,
+// which hides that of the op from a recorder that counts nodes.
+std::shared_ptr<GradNode> Runtime::make_node(Call& call, Tensor& original) {
   const Row& row = call.row();
   if (row.node == nullptr || !recorder_.grad_enabled) return nullptr;
   bool is_wanted = false;
@@ -92,6 +95,11 @@ std::shared_ptr<GradNode> Runtime::make_node(Call& call) {
     const ops::Value* value = call.find(saved.name);
     if (value == nullptr) continue;
     if (const auto* one = std::get_if<const Tensor*>(value)) {
+      if (row.overwrites != nullptr && std::strcmp(row.overwrites, saved.name) == 0) {
+        original = ops::clone(*this, **one);
+        recorder_.pack(*node, original, saved.name);
+        continue;
+      }
       recorder_.pack(*node, **one, saved.name);
     } else if (const auto* many = std::get_if<std::span<const Tensor>>(value)) {
       for (const Tensor& t : *many) recorder_.pack(*node, t, saved.name);
@@ -133,10 +141,11 @@ void Runtime::attach(Call& call, std::shared_ptr<GradNode> node) {
 }
 
 void Runtime::run(Call& call) {
-  std::shared_ptr<GradNode> node = make_node(call);
+  Tensor original;
+  std::shared_ptr<GradNode> node = make_node(call, original);
   recorder_.describe(call);
   call.row().infer(call);
-  recorder_.ran(call, node.get());
+  recorder_.ran(call, original ? nullptr : node.get());
   if (node != nullptr) attach(call, std::move(node));
 }
 

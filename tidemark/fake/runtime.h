@@ -43,7 +43,7 @@ class Runtime final : public ops::Runner {
   bool grad_enabled() const { return recorder_.grad_enabled; }
 
  private:
-  std::shared_ptr<GradNode> make_node(Call& call);
+  std::shared_ptr<GradNode> make_node(Call& call, Tensor& original);
   void attach(Call& call, std::shared_ptr<GradNode> node);
   ops::Edge edge_of(const Tensor& t);
 

@@ -36,23 +36,56 @@ struct Attended {
   Tensor weights;
 };
 
-// As _scaled_dot_product_attention_math: several ops, all of which autograd sees.
-Attended math_attention(Runtime& rt, const Tensor& query_, const Tensor& key, const Tensor& value,
+bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+// Every head of keys or values as often as queries share it.
+Tensor repeated(Runtime& rt, const Tensor& t, std::int64_t times) {
+  Dims sizes = t.sizes();
+  sizes.insert(2, times);
+  Dims flat = t.sizes();
+  flat[1] *= times;
+  return ops::view(rt, ops::clone_contiguous(rt, ops::expand(rt, ops::unsqueeze(rt, t, 2), sizes)), flat);
+}
+
+// Keys die before values, as in a tuple of C++.
+struct Shared {
+  Tensor value;
+  Tensor key;
+};
+
+Shared share_heads(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value, bool enable_gqa) {
+  Shared shared{value, key};
+  if (!enable_gqa || query.size(1) == key.size(1)) return shared;
+  shared.key = repeated(rt, key, query.size(1) / key.size(1));
+  shared.value = repeated(rt, value, query.size(1) / value.size(1));
+  return shared;
+}
+
+// As _scaled_dot_product_attention_math: several ops, all of which autograd sees. Half precision is computed in single.
+Attended math_attention(Runtime& rt, const Tensor& query_, const Tensor& key_, const Tensor& value_,
                         const AttentionOptions& options) {
+  const bool upcasts = is_half(query_.dtype());
+  const auto computed = [&](const Tensor& t) { return upcasts ? ops::to_dtype(rt, t, DType::kFloat32) : t; };
+  const Tensor query_in = computed(query_);
+  const Tensor key = computed(key_);
+  const Tensor value = computed(value_);
   Tensor mask = options.mask;
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query_.size(-1))));
   const double factor = std::sqrt(scale);
-  const Tensor query = ops::mul_scalar(rt, query_, factor);
+  const Tensor query = ops::mul_scalar(rt, query_in, factor);
   if (options.is_causal) {
     mask = causal_mask(rt, query.size(-2), key.size(-2));
     mask = additive_mask(rt, mask, query.dtype());
   }
-  Tensor attention = matmul(rt, query, ops::mul_scalar(rt, ops::transpose(rt, key, -2, -1), factor));
+  const Shared shared = share_heads(rt, query_, key, value, options.enable_gqa);
+  Tensor attention = matmul(rt, query, ops::mul_scalar(rt, ops::transpose(rt, shared.key, -2, -1), factor));
   if (mask) attention = ops::add(rt, attention, mask);
   static const Op softmax_op("aten._safe_softmax.default");
   attention = softmax_op(rt, {{"self", attention}, {"dim", -1}});
   if (options.dropout > 0) attention = dropout(rt, attention, options.dropout);
-  return {matmul(rt, attention, value), attention};
+  if (!upcasts) return {matmul(rt, attention, shared.value), attention};
+  Tensor weights = ops::to_dtype(rt, attention, query_.dtype());
+  return {ops::to_dtype(rt, matmul(rt, attention, shared.value), query_.dtype()), std::move(weights)};
 }
 
 // The kernel of the CPU, which takes no dropout. PyTorch leaves out arguments at the end that have their defaults.
@@ -76,8 +109,6 @@ bool takes_flash_cpu(const Tensor& query, const Tensor& key, const Tensor& value
   return options.dropout == 0 && is_plain(query) && is_plain(key) && is_plain(value) &&
          query.size(-1) == value.size(-1) && !(options.mask && options.mask.needs_grad());
 }
-
-bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
 // What PyTorch chooses on CUDA, compute capability 8.0 or newer (sdp_utils.cpp, torch 2.13).
 AttentionKernel choose_on_cuda(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -109,7 +140,12 @@ Tensor flash_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Ten
                   const AttentionOptions& options, double scale) {
   static const Op op("aten._scaled_dot_product_flash_attention.default");
   const std::int64_t width = query.size(-1);
-  const std::int64_t padding = (8 - width % 8) % 8;  // the kernel wants multiples of eight
+  const std::int64_t padding = (8 - width % 8) % 8;                // the kernel wants multiples of eight
+  if (padding == 0 && options.dropout == 0 && !options.is_causal)  // defaults at the end are left out
+    return first_of(op.all(rt, {{"query", query}, {"key", key}, {"value", value}, {"scale", scale}}));
+  if (padding == 0 && !options.is_causal)
+    return first_of(op.all(
+        rt, {{"query", query}, {"key", key}, {"value", value}, {"dropout_p", options.dropout}, {"scale", scale}}));
   if (padding == 0)
     return first_of(op.all(rt, {{"query", query},
                                 {"key", key},
@@ -131,31 +167,28 @@ Tensor flash_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Ten
 
 Tensor on_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value,
                const AttentionOptions& options) {
-  static const Op efficient("aten._scaled_dot_product_efficient_attention.default");
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   AttentionKernel kernel = options.kernel;
   if (kernel == AttentionKernel::kAuto) kernel = choose_on_cuda(query, key, value, options);
   if (kernel == AttentionKernel::kFlash) return flash_cuda(rt, query, key, value, options, scale);
   if (kernel == AttentionKernel::kMath) return math_attention(rt, query, key, value, options).output;
   const bool wants = rt.grad_enabled() && (query.needs_grad() || key.needs_grad() || value.needs_grad());
-  return first_of(efficient.all(rt, {{"query", query},
-                                     {"key", key},
-                                     {"value", value},
-                                     {"attn_bias", options.mask},
-                                     {"compute_log_sumexp", wants},
-                                     {"dropout_p", options.dropout},
-                                     {"is_causal", options.is_causal},
-                                     {"scale", scale}}));
+  std::vector<ops::Arg> args = {
+      {"query", query}, {"key", key}, {"value", value}, {"attn_bias", options.mask}, {"compute_log_sumexp", wants}};
+  if (options.dropout > 0 || options.is_causal) args.emplace_back("dropout_p", options.dropout);
+  if (options.is_causal) args.emplace_back("is_causal", true);
+  args.emplace_back("scale", scale);
+  return first_of(ops::run_all(rt, ops::row("aten._scaled_dot_product_efficient_attention.default"), args));
 }
 
 }  // namespace
 
 Tensor scaled_dot_product_attention(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options) {
-  const fake::Watchful watchful(rt);
   AttentionOptions now = options;
   if (now.mask && now.mask.dtype() == DType::kBool) now.mask = additive_mask(rt, now.mask, query.dtype());
   if (rt.target() == Target::kCuda) return on_cuda(rt, query, key, value, now);
+  const fake::Watchful watchful(rt);
   if (takes_flash_cpu(query, key, value, now)) return flash_cpu(rt, query, key, value, now);
   const Attended attended = math_attention(rt, query, key, value, now);
   return attended.output;

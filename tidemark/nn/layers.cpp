@@ -152,5 +152,6 @@ Tensor GlobalAvgPool2d::operator()(const Tensor& x) const {
 
 Tensor exact_gelu(Runtime& rt, const Tensor& x) { return ops::gelu(rt, x, false); }
 Tensor tanh_gelu(Runtime& rt, const Tensor& x) { return ops::gelu(rt, x, true); }
+Tensor silu(Runtime& rt, const Tensor& x) { return ops::silu(rt, x); }
 
 }  // namespace tidemark::nn

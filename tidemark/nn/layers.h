@@ -139,5 +139,6 @@ class GlobalAvgPool2d : public Module {
 
 Tensor exact_gelu(Runtime& rt, const Tensor& x);
 Tensor tanh_gelu(Runtime& rt, const Tensor& x);
+Tensor silu(Runtime& rt, const Tensor& x);
 
 }  // namespace tidemark::nn

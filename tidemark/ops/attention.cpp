@@ -104,21 +104,22 @@ void flash_cpu_backward(Backward& b) {
 }
 
 void efficient_backward(Backward& b) {
-  static const Op op("aten._scaled_dot_product_efficient_attention_backward.default");
-  std::vector<Tensor> grads = op.all(
-      b.runner(), {{"grad_out_", b.grad()},
-                   {"query", b.saved("query")},
-                   {"key", b.saved("key")},
-                   {"value", b.saved("value")},
-                   {"attn_bias", b.saved("attn_bias")},
-                   {"out", b.saved("output")},
-                   {"logsumexp", b.saved("log_sumexp")},
-                   {"philox_seed", b.saved("philox_seed")},
-                   {"philox_offset", b.saved("philox_offset")},
-                   {"dropout_p", b.number("dropout_p")},
-                   {"grad_input_mask", Mask{b.needs("query"), b.needs("key"), b.needs("value"), b.needs("attn_bias")}},
-                   {"is_causal", b.flag("is_causal")},
-                   {"scale", b.number("scale")}});
+  static const Row& op = row("aten._scaled_dot_product_efficient_attention_backward.default");
+  std::vector<Arg> args = {
+      {"grad_out_", b.grad()},
+      {"query", b.saved("query")},
+      {"key", b.saved("key")},
+      {"value", b.saved("value")},
+      {"attn_bias", b.saved("attn_bias")},
+      {"out", b.saved("output")},
+      {"logsumexp", b.saved("log_sumexp")},
+      {"philox_seed", b.saved("philox_seed")},
+      {"philox_offset", b.saved("philox_offset")},
+      {"dropout_p", b.number("dropout_p")},
+      {"grad_input_mask", Mask{b.needs("query"), b.needs("key"), b.needs("value"), b.needs("attn_bias")}}};
+  if (b.flag("is_causal")) args.emplace_back("is_causal", true);
+  args.emplace_back("scale", b.number("scale"));
+  std::vector<Tensor> grads = run_all(b.runner(), op, args);
   if (b.needs("attn_bias")) b.give("attn_bias", std::move(grads[3]));
   give_all(b, std::move(grads));
 }

@@ -53,10 +53,51 @@ void bmm_backward(Backward& b) {
   if (b.needs("self")) b.give("self", bmm(r, b.grad(), transpose(r, b.saved("mat2"), 1, 2)));
 }
 
+// A product for each group of rows: [rows, k] x [groups, k, n], or [k, rows] x [rows, n] for the groups' weights. The
+// kernel wants rows that start at multiples of eight elements.
+void infer_grouped(Call& call) {
+  const Dims& a = call.in(0).sizes();
+  const Dims& b = call.in(1).sizes();
+  const std::int64_t width = b.back();
+  const std::int64_t padded = (width + 7) / 8 * 8;
+  if (b.size() == 3) {
+    call.fresh(call.in(0).dtype(), Dims{a[0], width}, Dims{padded, 1});
+  } else {
+    call.fresh(call.in(0).dtype(), Dims{call.in(2).sizes()[0], a[0], width}, Dims{a[0] * padded, padded, 1});
+  }
+}
+
+std::int64_t grouped_flops(const Call& call) { return product_flops(call.in(0), call.in(1)); }
+
+Tensor grouped_mm(Runner& r, const Tensor& a, const Tensor& b, const Tensor& offs) {
+  static const Op op("aten._grouped_mm.default");
+  return op(r, {{"self", a}, {"mat2", b}, {"offs", offs}});
+}
+
+void grouped_backward(Backward& b) {
+  Runner& r = b.runner();
+  if (b.needs("mat2")) {
+    const Meta& mat2 = b.input("mat2");
+    if (mat2.strides.back(1) == 1 && mat2.strides.back() == mat2.sizes.back(1)) {
+      const Tensor turned = transpose(r, b.grad(), -2, -1);
+      b.give("mat2", transpose(r, grouped_mm(r, turned, b.saved("self"), b.saved("offs")), -2, -1));
+    } else {
+      b.give("mat2", grouped_mm(r, transpose(r, b.saved("self"), -2, -1), b.grad(), b.saved("offs")));
+    }
+  }
+  if (b.needs("self")) b.give("self", grouped_mm(r, b.grad(), transpose(r, b.saved("mat2"), -2, -1), b.saved("offs")));
+}
+
 }  // namespace
 
 std::vector<Row> matmul_rows() {
   return {
+      {.name = "aten._grouped_mm.default",
+       .infer = infer_grouped,
+       .node = "GroupedMmBackward0",
+       .saves = {{"mat2", "self"}, {"offs"}, {"self", "mat2"}},
+       .backward = grouped_backward,
+       .flops = grouped_flops},
       {.name = "aten.mm.default",
        .infer = infer_mm,
        .node = "MmBackward0",

@@ -135,7 +135,13 @@ void masked_fill_backward(Backward& b) {
 
 void pass_grad(Backward& b) { b.give("self", b.grad()); }
 
-void to_copy_backward(Backward& b) { b.give("self", to_dtype(b.runner(), b.grad(), b.input("self").dtype)); }
+void to_copy_backward(Backward& b) {
+  static const Op op("aten._to_copy.default");
+  b.give("self", op(b.runner(), {{"self", b.grad()},
+                                 {"dtype", dtype_word(b.input("self").dtype)},
+                                 {"layout", "torch.strided"},
+                                 {"device", "cpu"}}));
+}
 
 void infer_clone(Call& call) {
   const Tensor& t = call.in(0);
@@ -205,6 +211,13 @@ std::vector<Row> pointwise_rows() {
        .backward = div_backward,
        .number = "other",
        .saves_number = true},
+      {.name = "aten.div_.Tensor",
+       .infer = infer_in_place,
+       .node = "DivBackward0",
+       .saves = {{"other"}, {"self", "other"}},
+       .backward = div_backward,
+       .number = "other",
+       .overwrites = "self"},
       {.name = "aten.neg.default", .infer = infer_pointwise, .node = "NegBackward0", .backward = neg_backward},
       {.name = "aten.pow.Tensor_Scalar",
        .infer = infer_pointwise,
@@ -319,6 +332,7 @@ std::vector<Row> pointwise_rows() {
       {.name = "aten.bitwise_or.Tensor", .infer = infer_pointwise},
       {.name = "aten.bitwise_not.default", .infer = infer_pointwise},
       {.name = "aten.abs.default", .infer = infer_pointwise},
+      {.name = "aten.floor_divide.default", .infer = infer_pointwise},
       {.name = "aten.minimum.default", .infer = infer_pointwise},
       {.name = "aten.maximum.default", .infer = infer_pointwise},
       {.name = "aten.clamp.default", .infer = infer_like_first},

@@ -26,26 +26,8 @@ Dims reduced(const Dims& sizes, const Dims& dims, bool keepdim) {
 
 DType sum_type(const Tensor& t) { return is_floating(t.dtype()) ? t.dtype() : DType::kInt64; }
 
-// The result of a reduction keeps the operand's order of dimensions, as TensorIterator lays it out.
 void fresh_reduced(Call& call, DType dtype, const Dims& dims, bool keepdim) {
-  const Tensor& t = call.in(0);
-  const Dims kept = reduced(t.sizes(), dims, true);
-  const Dims strides = ordered_strides(kept, t.strides());
-  if (keepdim) {
-    call.fresh(dtype, kept, strides);
-    return;
-  }
-  Dims sizes;
-  Dims left;
-  const Dims gone = dims;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    bool is_gone = gone.empty();
-    for (const std::int64_t dim : gone) is_gone = is_gone || wrap_dim(dim, kept.size()) == i;
-    if (is_gone) continue;
-    sizes.push_back(kept[i]);
-    left.push_back(strides[i]);
-  }
-  call.fresh(dtype, sizes, left);
+  call.fresh(dtype, reduced(call.in(0).sizes(), dims, keepdim));
 }
 
 void infer_sum(Call& call) {
@@ -102,13 +84,16 @@ void mean_backward(Backward& b) {
 }
 
 void topk_backward(Backward& b) {
-  static const Op op("aten.value_selecting_reduction_backward.default");
-  b.give("self", op(b.runner(), {{"grad", b.grad()},
-                                 {"dim", b.integer("dim", -1)},
-                                 {"indices", b.saved("indices")},
-                                 {"sizes", b.input("self").sizes},
-                                 {"keepdim", true}}));
+  static const Op zeros("aten.new_zeros.default");
+  static const Op scatter("aten.scatter.src");
+  Runner& r = b.runner();
+  const Tensor blank = zeros(r, {{"self", b.grad()}, {"size", b.input("self").sizes}});
+  b.give(
+      "self",
+      scatter(r, {{"self", blank}, {"dim", b.integer("dim", -1)}, {"index", b.saved("indices")}, {"src", b.grad()}}));
 }
+
+void infer_histc(Call& call) { call.fresh(call.in(0).dtype(), Dims{call.integer("bins", 100)}); }
 
 }  // namespace
 
@@ -133,6 +118,7 @@ std::vector<Row> reduce_rows() {
        .backward = topk_backward,
        .flags = kRoutes},
       {.name = "aten.sort.default", .infer = infer_sort, .flags = kRoutes},
+      {.name = "aten.histc.default", .infer = infer_histc},
   };
 }
 

@@ -36,7 +36,8 @@ struct Row {
   bool (*is_random)(const Call&) = nullptr;      // by its arguments; none: it draws nothing
   const char* number = nullptr;                  // an argument of type Tensor in whose place a number may stand
   bool saves_number = false;                     // and autograd keeps the tensor that the number becomes
-  const char* in_place = nullptr;  // what runs when nobody watches and the first operand may be overwritten
+  const char* in_place = nullptr;    // what runs when nobody watches and the first operand may be overwritten
+  const char* overwrites = nullptr;  // an argument that it writes into, and may have to keep as it was
   step::OpFlags flags = {};
   const char* file = "";  // where the row stands; filled in by the registry
 };

@@ -122,10 +122,7 @@ bool is_dense(const Dims& sizes, const Dims& strides) {
 }
 
 Dims like_strides(const Dims& sizes, const Dims& strides) {
-  return is_dense(sizes, strides) ? strides : ordered_strides(sizes, strides);
-}
-
-Dims ordered_strides(const Dims& sizes, const Dims& strides) {
+  if (is_dense(sizes, strides)) return strides;
   const auto order = memory_order(sizes, strides);
   Dims result(sizes.size(), 1);
   std::int64_t next = 1;

@@ -124,8 +124,6 @@ Dims channels_last_strides(const Dims& sizes);
 bool is_dense(const Dims& sizes, const Dims& strides);
 // Strides of a new tensor that keeps the order of dimensions (empty_like and friends).
 Dims like_strides(const Dims& sizes, const Dims& strides);
-// Strides of a new tensor of these sizes whose dimensions lie in the order of the given strides.
-Dims ordered_strides(const Dims& sizes, const Dims& strides);
 inline bool is_contiguous(const Tensor& t) { return is_contiguous(t.sizes(), t.strides()); }
 
 // The dimension counted from the start. Throws: Error when there is none such.

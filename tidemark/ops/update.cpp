@@ -25,7 +25,6 @@ std::vector<Row> update_rows() {
        .number = "other"},
       {.name = "aten.sub_.Tensor", .infer = infer_in_place, .number = "other"},
       {.name = "aten.mul_.Tensor", .infer = infer_in_place, .number = "other"},
-      {.name = "aten.div_.Tensor", .infer = infer_in_place, .number = "other"},
       {.name = "aten.div_.Scalar", .infer = infer_in_place},
       {.name = "aten.lerp_.Scalar", .infer = infer_in_place},
       {.name = "aten.addcmul_.default", .infer = infer_in_place},

@@ -53,6 +53,13 @@ LlamaConfig mistral(const LlamaShape& s) {
   return c;
 }
 
+LlamaConfig mixtral(const LlamaShape& s) {
+  LlamaConfig c = llama(s);
+  c.family = "Mixtral";
+  c.experts = 8;
+  return c;
+}
+
 LlamaConfig qwen2(const LlamaShape& s) {
   LlamaConfig c = llama(s);
   c.family = "Qwen2";
@@ -143,6 +150,9 @@ const std::vector<Entry>& entries() {
       {"resnet50", resnet({3, 4, 6, 3}, true), kPaper},
       {"resnet101", resnet({3, 4, 23, 3}, true), kPaper},
       {"resnet152", resnet({3, 8, 36, 3}, true), kPaper},
+      {"mixtral-8x7b", mixtral({32, 4096, 14336, 32, 8, 32000, 32768}), kHub},
+      {"mixtral-8x22b", mixtral({56, 6144, 16384, 48, 8, 32768, 65536}), kHub},
+      {"unet", UNetConfig{}, "arxiv.org/abs/1505.04597"},
       {"toy-gpt", ToyGptConfig{}, kTorch},
   };
   return kEntries;
@@ -224,6 +234,8 @@ void check_family(const LlamaConfig& c) {
     refuse("head_dim", "an even number: rotary positions pair its elements", fmt::format("{}", c.head_width()));
   require_probability("attention_dropout", c.attention_dropout);
   require_eps("rms_norm_eps", c.rms_eps);
+  require_size("num_local_experts", c.experts, 0, 1 << 16);
+  if (c.experts != 0) require_size("num_experts_per_tok", c.chosen, 1, c.experts);
 }
 
 void check_family(const BertConfig& c) {
@@ -273,6 +285,14 @@ void check_family(const ToyGptConfig& c) {
   require_probability("dropout_p", c.dropout);
 }
 
+void check_family(const UNetConfig& c) {
+  require_size("channels", c.channels, 1, 1 << 20);
+  require_size("depth", c.depth, 1, 16);
+  require_size("width", c.width, 1, 1 << 16);
+  require_size("groups", c.groups);
+  require_divides("groups", c.groups, c.width, "width");
+}
+
 // -- building --
 
 std::unique_ptr<Model> make(nn::Net& net, const Gpt2Config& c, const Batch& b) { return make_gpt2(net, c, b); }
@@ -281,6 +301,7 @@ std::unique_ptr<Model> make(nn::Net& net, const BertConfig& c, const Batch& b) {
 std::unique_ptr<Model> make(nn::Net& net, const ViTConfig& c, const Batch& b) { return make_vit(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const ResNetConfig& c, const Batch& b) { return make_resnet(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const ToyGptConfig& c, const Batch& b) { return make_toy_gpt(net, c, b); }
+std::unique_ptr<Model> make(nn::Net& net, const UNetConfig& c, const Batch& b) { return make_unet(net, c, b); }
 
 struct Describe {
   ModelFacts operator()(const Gpt2Config& c) const { return {0, 0, c.layers, "language model"}; }
@@ -299,6 +320,7 @@ struct Describe {
     return {0, 0, layers, "image classes"};
   }
   ModelFacts operator()(const ToyGptConfig& c) const { return {0, 0, c.layers, "sum of logits"}; }
+  ModelFacts operator()(const UNetConfig& c) const { return {0, 0, 5 * c.depth + 3, "images"}; }
 };
 
 }  // namespace
@@ -348,7 +370,8 @@ std::int64_t positions_of(const Config& config) {
 std::int64_t layers_of(const Config& config) { return std::visit(Describe(), config).layers; }
 
 bool takes_images(const Config& config) {
-  return std::holds_alternative<ViTConfig>(config) || std::holds_alternative<ResNetConfig>(config);
+  return std::holds_alternative<ViTConfig>(config) || std::holds_alternative<ResNetConfig>(config) ||
+         std::holds_alternative<UNetConfig>(config);
 }
 
 void check(const Config& config) {

@@ -12,12 +12,13 @@
 #include "tidemark/zoo/llama.h"
 #include "tidemark/zoo/resnet.h"
 #include "tidemark/zoo/toy_gpt.h"
+#include "tidemark/zoo/unet.h"
 #include "tidemark/zoo/vit.h"
 
 namespace tidemark::zoo {
 
 // A model of any family.
-using Config = std::variant<Gpt2Config, LlamaConfig, BertConfig, ViTConfig, ResNetConfig, ToyGptConfig>;
+using Config = std::variant<Gpt2Config, LlamaConfig, BertConfig, ViTConfig, ResNetConfig, ToyGptConfig, UNetConfig>;
 
 // A built-in name: lower case, with the public size.
 struct Entry {

@@ -147,6 +147,15 @@ Config read_llama(const Keys& k) {
 
 Config read_mistral(const Keys& k) { return read_decoder(k, "Mistral"); }
 
+Config read_mixtral(const Keys& k) {
+  LlamaConfig c = read_decoder(k, "Mixtral");
+  c.rms_eps = k.number("rms_norm_eps", 1e-5);
+  c.experts = k.integer("num_local_experts", 8);
+  c.chosen = k.integer("num_experts_per_tok", 2);
+  if (c.experts < 1) refuse(k.at("num_local_experts"), "there is no such model", "a whole number from 1 on", {});
+  return c;
+}
+
 Config read_qwen2(const Keys& k) {
   LlamaConfig c = read_decoder(k, "Qwen2");
   c.qkv_bias = true;
@@ -197,8 +206,9 @@ struct Type {
   std::string_view name;
   Config (*read)(const Keys&);
 };
-constexpr Type kTypes[] = {{"bert", read_bert},       {"gpt2", read_gpt2},   {"llama", read_llama},
-                           {"mistral", read_mistral}, {"qwen2", read_qwen2}, {"vit", read_vit}};
+constexpr Type kTypes[] = {{"bert", read_bert},       {"gpt2", read_gpt2},       {"llama", read_llama},
+                           {"mistral", read_mistral}, {"mixtral", read_mixtral}, {"qwen2", read_qwen2},
+                           {"vit", read_vit}};
 
 bool is_too_deep(std::string_view text) {
   int depth = 0;

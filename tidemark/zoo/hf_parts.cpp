@@ -39,12 +39,14 @@ void look_for_packed_sequences(Runtime& rt, const Tensor& positions, std::int64_
 
 Tensor causal_lm_loss(Runtime& rt, const Tensor& logits, const Tensor& labels, std::int64_t vocabulary) {
   static const Op pad("aten.constant_pad_nd.default");
+  // The loss is computed in single precision.
+  Tensor wide = logits.dtype() == DType::kFloat32 ? logits : ops::to_dtype(rt, logits, DType::kFloat32);
   Tensor padded = pad(rt, {{"self", labels}, {"pad", Dims{0, 1}}, {"value", -100.0}});
   Tensor targets = ops::contiguous(rt, ops::slice(rt, padded, 1, 1, std::numeric_limits<std::int64_t>::max()));
-  const Tensor flat = ops::view(rt, logits, Dims{-1, vocabulary});
+  Tensor flat = ops::view(rt, wide, Dims{-1, vocabulary});
   targets = ops::view(rt, targets, Dims{-1});
   Tensor loss = nn::cross_entropy(rt, flat, targets);
-  ops::drop(padded, targets);
+  ops::drop(wide, flat, padded, targets);
   return loss;
 }
 

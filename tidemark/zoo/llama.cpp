@@ -1,8 +1,10 @@
 #include "tidemark/zoo/llama.h"
 
 #include <cmath>
+#include <optional>
 
 #include "tidemark/ops/aten.h"
+#include "tidemark/zoo/experts.h"
 #include "tidemark/zoo/rotary.h"
 
 namespace tidemark::zoo {
@@ -31,6 +33,8 @@ class Attention : public Module {
         o_proj_(net, id(), "o_proj", c.heads * c.head_width(), c.width, c.output_bias) {}
 
   Tensor operator()(const Tensor& x, const Shared& shared) const {
+    if (config_.family == "Mixtral")
+      return called({&x, &shared.cos, &shared.sin, &shared.positions}, [&] { return forward(x, shared); });
     return called({&x, &shared.positions, &shared.cos, &shared.sin}, [&] { return forward(x, shared); });
   }
 
@@ -64,14 +68,6 @@ class Attention : public Module {
   Linear o_proj_;
 };
 
-class Silu : public Module {
- public:
-  Silu(Net& net, step::ModuleId parent) : Module(net, parent, "act_fn", "SiLUActivation") {}
-  Tensor operator()(const Tensor& x) const {
-    return called({&x}, [&] { return ops::silu(rt(), x); });
-  }
-};
-
 class Mlp : public Module {
  public:
   Mlp(Net& net, step::ModuleId parent, const LlamaConfig& c)
@@ -79,7 +75,7 @@ class Mlp : public Module {
         gate_proj_(net, id(), "gate_proj", c.width, c.inner, c.mlp_bias),
         up_proj_(net, id(), "up_proj", c.width, c.inner, c.mlp_bias),
         down_proj_(net, id(), "down_proj", c.inner, c.width, c.mlp_bias),
-        act_fn_(net, id()) {}
+        act_fn_(net, id(), "act_fn", "SiLUActivation", nn::silu) {}
 
   Tensor operator()(const Tensor& x) const {
     return called({&x}, [&] {
@@ -98,35 +94,48 @@ class Mlp : public Module {
   Linear gate_proj_;
   Linear up_proj_;
   Linear down_proj_;
-  Silu act_fn_;
+  nn::Activation act_fn_;
 };
+
+ExpertShape expert_shape(const LlamaConfig& c) {
+  return {.family = c.family, .width = c.width, .inner = c.inner, .experts = c.experts, .chosen = c.chosen};
+}
 
 class Layer : public Module {
  public:
   Layer(Net& net, step::ModuleId parent, std::string name, const LlamaConfig& c)
       : Module(net, parent, std::move(name), c.family + "DecoderLayer"),
+        positions_first_(c.family == "Mistral" || c.family == "Mixtral"),
         self_attn_(net, id(), c),
-        mlp_(net, id(), c),
+        mlp_(c.experts == 0 ? std::optional<Mlp>(std::in_place, net, id(), c) : std::nullopt),
+        moe_(c.experts != 0 ? std::optional<MixtureOfExperts>(std::in_place, net, id(), expert_shape(c))
+                            : std::nullopt),
         input_layernorm_(net, id(), "input_layernorm", c.family, c.width, c.rms_eps),
         post_attention_layernorm_(net, id(), "post_attention_layernorm", c.family, c.width, c.rms_eps) {}
 
   Tensor operator()(const Tensor& x, const Shared& shared) const {
-    return called({&x, &shared.cos, &shared.sin, &shared.positions}, [&] {
-      Tensor hidden = input_layernorm_(x);
-      hidden = self_attn_(hidden, shared);
-      hidden = ops::add(rt(), x, hidden);
-      Tensor residual = hidden;
-      hidden = post_attention_layernorm_(hidden);
-      hidden = mlp_(hidden);
-      hidden = ops::add(rt(), residual, hidden);
-      residual.reset();
-      return hidden;
-    });
+    if (positions_first_)
+      return called({&x, &shared.positions, &shared.cos, &shared.sin}, [&] { return forward(x, shared); });
+    return called({&x, &shared.cos, &shared.sin, &shared.positions}, [&] { return forward(x, shared); });
   }
 
  private:
+  Tensor forward(const Tensor& x, const Shared& shared) const {
+    Tensor hidden = input_layernorm_(x);
+    hidden = self_attn_(hidden, shared);
+    hidden = ops::add(rt(), x, hidden);
+    Tensor residual = hidden;
+    hidden = post_attention_layernorm_(hidden);
+    hidden = moe_ ? (*moe_)(hidden) : (*mlp_)(hidden);
+    hidden = ops::add(rt(), residual, hidden);
+    residual.reset();
+    return hidden;
+  }
+
+  bool positions_first_;
   Attention self_attn_;
-  Mlp mlp_;
+  std::optional<Mlp> mlp_;
+  std::optional<MixtureOfExperts> moe_;
   RmsNorm input_layernorm_;
   RmsNorm post_attention_layernorm_;
 };
@@ -135,6 +144,7 @@ class Body : public Module {
  public:
   Body(Net& net, step::ModuleId parent, const LlamaConfig& c)
       : Module(net, parent, "model", c.family + "Model"),
+        config_(c),
         embed_tokens_(net, id(), "embed_tokens", c.vocabulary, c.width),
         list_(net, id(), "layers", "ModuleList"),
         layers_(make_layers(net, list_.id(), c)),
@@ -155,7 +165,9 @@ class Body : public Module {
       }
       for (const Layer& layer : layers_) hidden = layer(hidden, shared);
       hidden = norm_(hidden);
-      ops::drop(shared.positions, embedded, shared.sin, shared.cos);  // a tuple lets go from its end
+      // Qwen2 keeps the arguments of its masks in a dict, in this order; a tuple lets go from its end.
+      if (config_.family == "Qwen2") embedded.reset();
+      ops::drop(shared.positions, embedded, shared.sin, shared.cos);
       return hidden;
     });
   }
@@ -169,6 +181,7 @@ class Body : public Module {
     return layers;
   }
 
+  LlamaConfig config_;
   Embedding embed_tokens_;
   Module list_;
   std::vector<Layer> layers_;

@@ -9,7 +9,8 @@
 namespace tidemark::zoo {
 
 // Llama and its relatives with the same block: rotary positions, RMS norms, grouped queries, a gated MLP. The name
-// decides what the classes are called: "Llama", "Mistral", "Qwen2".
+// decides what the classes are called ("Llama", "Mistral", "Qwen2", "Mixtral"), and in which order they pass on their
+// arguments. With experts, the MLP is a mixture of them: each token goes to its `chosen` best.
 struct LlamaConfig {
   std::string family = "Llama";
   std::int64_t layers = 32;
@@ -26,6 +27,8 @@ struct LlamaConfig {
   bool mlp_bias = false;
   double rms_eps = 1e-6;
   double attention_dropout = 0;
+  std::int64_t experts = 0;
+  std::int64_t chosen = 2;
 
   std::int64_t head_width() const { return head != 0 ? head : width / heads; }
 };

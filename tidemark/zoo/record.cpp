@@ -33,6 +33,9 @@ Batch batch_of(const Config& config, const StepOptions& options) {
     const auto* vit = std::get_if<ViTConfig>(&config);
     batch.image = options.image != 0 ? options.image : vit != nullptr ? vit->image : 224;
     require_option(batch.image >= 1 && batch.image <= 1 << 20, "image", "1 to 1048576 pixels", batch.image);
+    if (const auto* unet = std::get_if<UNetConfig>(&config))
+      require_option(batch.image % (std::int64_t{1} << unet->depth) == 0, "image",
+                     "a size that can be halved often enough", batch.image);
     if (vit != nullptr)
       require_option(batch.image == vit->image, "image", "the size the positions are for", batch.image);
   } else {

@@ -10,6 +10,13 @@ namespace {
 
 Tensor as(Runtime& rt, const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::to_dtype(rt, t, dtype); }
 
+// As t.to(device=..., dtype=torch.float).
+Tensor single_precision(Runtime& rt, const Tensor& t) {
+  static const ops::Op op("aten._to_copy.default");
+  if (t.dtype() == DType::kFloat32) return t;
+  return op(rt, {{"self", t}, {"dtype", "torch.float32"}, {"device", "cpu"}});
+}
+
 Tensor rotate_half(Runtime& rt, const Tensor& x) {
   const std::int64_t half = x.size(-1) / 2;
   const auto dim = static_cast<std::int64_t>(x.rank()) - 1;
@@ -31,14 +38,17 @@ Tensor turned(Runtime& rt, const Tensor& x, const Tensor& cos, const Tensor& sin
 
 RotaryEmbedding::RotaryEmbedding(Net& net, step::ModuleId parent, const std::string& family, std::int64_t head)
     : Module(net, parent, "rotary_emb", family + "RotaryEmbedding"),
-      inv_freq_(net.buffer(id(), "inv_freq", DType::kFloat32, {head / 2})),
-      original_inv_freq_(net.buffer(id(), "original_inv_freq", DType::kFloat32, {head / 2})) {}
+      inv_freq_(net.buffer(id(), "inv_freq", net.dtype, {head / 2})),
+      original_inv_freq_(net.buffer(id(), "original_inv_freq", net.dtype, {head / 2})) {}
 
 std::vector<Tensor> RotaryEmbedding::operator()(const Tensor& hidden, const Tensor& positions) const {
   return called_for_all({&hidden, &positions}, [&]() -> std::vector<Tensor> {
     const fake::NoGrad no_grad(rt());
     Tensor freqs = ops::to_dtype(rt(), ops::unsqueeze(rt(), positions, 2), DType::kFloat32);
-    freqs = ops::mul(rt(), freqs, inv_freq_);
+    {
+      const Tensor inverse = single_precision(rt(), inv_freq_);
+      freqs = ops::mul(rt(), freqs, inverse);
+    }
     Tensor angles = ops::cat(rt(), {freqs, freqs}, -1);
     Tensor cos = ops::cos(rt(), angles);
     cos = ops::mul(rt(), cos, 1.0);

@@ -169,11 +169,12 @@ class Body : public Module {
 
   Tensor operator()(const Tensor& images) const {
     return called({&images}, [&] {
-      Tensor embedded = embeddings_(images);
+      Tensor pixels = images.dtype() == net().dtype ? images : ops::to_dtype(rt(), images, net().dtype);
+      Tensor embedded = embeddings_(pixels);
       Tensor y = embedded;
       for (const Layer& layer : layers_) y = layer(y);
       Tensor result = layernorm_(y);
-      ops::drop(embedded, y);
+      ops::drop(pixels, embedded, y);
       return result;
     });
   }
@@ -199,7 +200,7 @@ class ViT : public Model, public Module {
         config_(c),
         vit_(net, id(), c),
         classifier_(net, id(), "classifier", c.width, c.classes, true),
-        images_(net.rt.leaf(net.dtype, {batch.size, c.channels, c.image, c.image}, batch.input_needs_grad)),
+        images_(net.rt.leaf(DType::kFloat32, {batch.size, c.channels, c.image, c.image}, batch.input_needs_grad)),
         labels_(net.rt.leaf(DType::kInt64, {batch.size}, false)) {}
 
   std::vector<Tensor> inputs() const override { return {images_, labels_}; }

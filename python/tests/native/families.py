@@ -80,6 +80,7 @@ def pairs() -> dict:
         ),
         "qwen2": _language("Qwen2ForCausalLM", {"model_type": "qwen2", **DECODER}),
         "mistral": _language("MistralForCausalLM", {"model_type": "mistral", **DECODER, "sliding_window": None}),
+        "mixtral": _language("MixtralForCausalLM", {"model_type": "mixtral", **DECODER, "num_local_experts": 4}),
         "bert": _language("BertForMaskedLM", BERT),
         "bert without dropout": _language(
             "BertForMaskedLM", {**BERT, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -87,6 +88,7 @@ def pairs() -> dict:
         "vit": _images(VIT),
         "vit with dropout": _images({**VIT, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}),
         "toy gpt": ("toy-gpt", {"batch": 2, "seq": 16}, _toy),
+        "unet": ("unet", {"batch": 2, "image": 32}, _unet),
         "resnet18": ("resnet18", {"batch": 2, "image": 64}, lambda: _resnet(plain.BasicBlock, [2, 2, 2, 2])),
         "resnet50": ("resnet50", {"batch": 2, "image": 64}, lambda: _resnet(plain.Bottleneck, [3, 4, 6, 3])),
     }
@@ -96,6 +98,12 @@ def _toy():
     model = plain.ToyGPT()
     tokens = torch.randint(0, 8, (2, 16))
     return model, lambda: model(tokens).sum()
+
+
+def _unet():
+    model = plain.UNet()
+    images, targets = torch.randn(2, 3, 32, 32), torch.randn(2, 3, 32, 32)
+    return model, lambda: F.mse_loss(model(images), targets)
 
 
 def _resnet(block, layers):
