@@ -83,7 +83,9 @@ Tensor RmsNorm::operator()(const Tensor& x) const {
     {
       Tensor scale = ops::add(rt(), variance, eps_);
       scale = ops::rsqrt(rt(), scale);
-      hidden = ops::mul(rt(), hidden, scale);
+      Tensor scaled = ops::mul(rt(), hidden, scale);
+      scale.reset();
+      hidden = std::move(scaled);
     }
     Tensor result = ops::mul(rt(), weight_, as(rt(), hidden, x.dtype()));
     ops::drop(hidden, variance);
