@@ -49,7 +49,9 @@ TEST(Registry, KeepsInTheOrderOfNames) {
 
 TEST(Registry, HasTheInPlaceFormOfWhatPyTorchWritesInPlace) {
   for (const Row& row : rows())
-    if (row.in_place != nullptr) EXPECT_NO_THROW(ops::row(row.in_place)) << row.name;
+    if (row.in_place != nullptr) {
+      EXPECT_NO_THROW(ops::row(row.in_place)) << row.name;
+    }
 }
 
 TEST(Registry, NamesAMissingOpAndWhereToAddIt) {
