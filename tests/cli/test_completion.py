@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.fast
 
-COMMANDS = {"inspect", "validate", "memory", "completion"}
+COMMANDS = {"models", "capture", "inspect", "validate", "memory", "completion"}
 
 
 def need(shell: str) -> str:

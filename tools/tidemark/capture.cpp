@@ -44,9 +44,10 @@ Command add_capture(CLI::App& root) {
   CLI::App* app = new_command(
       root, {.name = "capture",
              .summary = "Record a training step of a model without PyTorch",
-             .examples = {{{"build/tidemark capture gpt2 -o gpt2.step.jsonl", "one step of GPT-2"},
-                           {"build/tidemark capture llama3-8b --batch 2 --seq 4096 -o llama.step.zst", "its own sizes"},
-                           {"build/tidemark capture config.json -o model.step.jsonl", "a Hugging Face config"}}}});
+             .examples = {{{"build/tidemark capture gpt2 -o build/gpt2.step.jsonl", "one step of GPT-2"},
+                           {"build/tidemark capture llama3-8b --seq 4096 -o build/llama.step.zst", "its own sizes"},
+                           {"build/tidemark capture examples/configs/small_llama.json -o build/small.step.jsonl",
+                            "a Hugging Face config"}}}});
   const auto options = std::make_shared<CaptureOptions>();
   app->add_option("MODEL", options->model, "a built-in model (tidemark models) or a Hugging Face config.json")
       ->required();

@@ -42,7 +42,7 @@ Command add_models(CLI::App& root) {
                          .summary = "List the built-in models",
                          .examples = {{{"build/tidemark models", "names, parameters, layers"},
                                        {"build/tidemark models --json", "the same for programs"},
-                                       {"build/tidemark memory gpt2", "a name stands for a step of that model"}}}});
+                                       {"build/tidemark models --json | head -c 200", "the first of them"}}}});
   return {app, [](Console& console) { return list_models(console); }};
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -30,18 +29,19 @@ namespace {
          near.empty() ? "check the path, or see tidemark models for names" : fmt::format("did you mean {}?", near));
 }
 
-// Whether a file holds a config: JSON whose first line is not that of a step. A pipe can be read only once, so it is
-// taken for a step.
+// Whether a file holds a config: JSON with a model_type, which no step has in its first line. A pipe can be read only
+// once, so it is taken for a step.
 bool holds_config(const std::string& path) {
+  constexpr std::size_t kEnough = std::size_t{1} << 20;
   std::error_code code;
   if (!std::filesystem::is_regular_file(path, code)) return false;
   std::ifstream file(path, std::ios::binary);
-  std::array<char, 512> start{};
-  file.read(start.data(), start.size());
-  const std::string_view text(start.data(), static_cast<std::size_t>(file.gcount()));
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == text.npos || text[first] != '{') return false;
-  return text.substr(first).substr(0, 12).find("\"tidemark\"") == std::string_view::npos;
+  std::string start(kEnough, '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(file.gcount()));
+  const std::size_t first = start.find_first_not_of(" \t\r\n");
+  if (first == start.npos || start[first] != '{' || start.compare(first, 11, "{\"tidemark\"") == 0) return false;
+  return start.find("\"model_type\"") != start.npos;
 }
 
 // Whether the argument is something that can be read as a file.
