@@ -70,6 +70,12 @@ class Engine {
       add(next.waiting[edge.input_nr], std::move(outputs[i]));
       if (--next.dependencies == 0) ready_.push({edge.node, std::exchange(next.waiting, {})});
     }
+    // A node that has run needs nothing any more. Without its edges the graph dies node by node, not in one deep
+    // descent.
+    if (node.leaf != nullptr) return;
+    node.next = {};
+    node.inputs = {};
+    node.args = {};
   }
 
   // As InputBuffer::add: the second gradient is added to the first one.
