@@ -27,3 +27,6 @@
 #include "tidemark/step/write_step.h"
 #include "tidemark/verify/replay.h"
 #include "tidemark/version.h"
+#include "tidemark/zoo/catalog.h"
+#include "tidemark/zoo/config_file.h"
+#include "tidemark/zoo/record.h"

@@ -12,4 +12,5 @@ NB_MODULE(_core, m) {
   tidemark::python::bind_step_builder(m);
   tidemark::python::bind_plan(m);
   tidemark::python::bind_memory(m);
+  tidemark::python::bind_zoo(m);
 }

@@ -45,12 +45,14 @@ from ._core import (
     format_bytes,
     format_bytes_exact,
     groups,
+    models,
     parse_budget,
     parse_bytes,
     reference_tracker,
     simulate,
     workspace_key,
 )
+from .native_models import native
 from .reference import ReferenceTracker
 from .recording import Recording, capture, capture_batch
 
@@ -94,6 +96,8 @@ __all__ = [
     "format_bytes",
     "format_bytes_exact",
     "groups",
+    "models",
+    "native",
     "parse_budget",
     "parse_bytes",
     "reference_tracker",

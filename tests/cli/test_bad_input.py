@@ -19,12 +19,12 @@ def refusal(cli, path, **options) -> str:
     return result.stderr
 
 
-@pytest.mark.parametrize("name", ["no/such/file.step.jsonl", "llama3-8b", "gpt2/config.json"])
+@pytest.mark.parametrize("name", ["no/such/file.step.jsonl", "no-such-model-at-all", "gpt2/config.json"])
 def test_a_name_that_is_no_file_is_told_what_a_step_may_be(cli, name):
     message = refusal(cli, name)
-    assert f"[{name}] there is no such file" in message
-    assert "expected a step file, plain or .zst (not yet: names of models, Hugging Face configs)" in message
-    assert "try: check the path, or start with examples/steps/two_layer_mlp.step.jsonl" in message
+    assert f"[{name}] there is no such file or model" in message
+    assert "expected a step file, plain or .zst, the name of a built-in model, or a Hugging Face config.json" in message
+    assert "try: check the path, or see tidemark models for names" in message
 
 
 def test_an_empty_name_is_refused(cli):
@@ -65,7 +65,7 @@ def test_a_file_cut_between_lines_says_what_is_left(cli, root, example, tmp_path
     assert "[{}, after line 3] the file ends too early; expected 1 more row".format(path) in refusal(cli, path)
 
 
-def test_a_hugging_face_config_is_refused(cli, tmp_path):
+def test_a_config_without_a_type_is_refused(cli, tmp_path):
     path = tmp_path / "config.json"
     path.write_text('{\n  "architectures": ["LlamaForCausalLM"]\n}\n')
     assert f"[{path}, line 1" in refusal(cli, path)

@@ -141,7 +141,7 @@ class Fields {
 
 FigureByPrecision by_precision(const Json& json, const std::string& place, std::int64_t most) {
   FigureByPrecision figures;
-  Fields fields(json, place);
+  const Fields fields(json, place);
   for (const auto& [key, value] : json.items()) {
     const auto found = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), key);
     if (found == kPrecisionNames.end())

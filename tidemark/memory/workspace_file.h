@@ -20,7 +20,7 @@ inline constexpr std::int64_t kMaxWorkspaceKeyBytes = 64 << 10;
 struct WorkspaceReadOptions {
   std::int64_t max_line_bytes = 1 << 20;
   std::int64_t max_total_bytes = std::int64_t{1} << 30;  // after decompression
-  std::int64_t max_expansion = kMaxExpansion;  // decompressed bytes per compressed byte
+  std::int64_t max_expansion = kMaxExpansion;            // decompressed bytes per compressed byte
 };
 
 // Throws: Error that names the file, the line, the row and the field.

@@ -1,32 +1,117 @@
 #include "step_argument.h"
 
-#include <filesystem>
+#include <fmt/format.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "commands.h"
 #include "tidemark/base/error.h"
 #include "tidemark/step/read_step.h"
+#include "tidemark/zoo/config_file.h"
 
 namespace tidemark::cli {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& argument, std::string problem) {
+[[noreturn]] void refuse(const std::string& argument, std::string problem, std::string remedy) {
   throw Error({.kind = ErrorKind::kInput,
                .place = argument,
                .problem = std::move(problem),
-               .expected = "a step file, plain or .zst (not yet: names of models, Hugging Face configs)",
+               .expected = "a step file, plain or .zst, the name of a built-in model, or a Hugging Face config.json",
                .got = {},
-               .remedy = "check the path, or start with examples/steps/two_layer_mlp.step.jsonl"});
+               .remedy = std::move(remedy)});
+}
+
+[[noreturn]] void refuse_name(const std::string& argument) {
+  const std::string near = zoo::nearest_model(argument);
+  refuse(argument, "there is no such file or model",
+         near.empty() ? "check the path, or see tidemark models for names" : fmt::format("did you mean {}?", near));
+}
+
+// Whether a file holds a config: JSON with a model_type, which no step has in its first line. A pipe can be read only
+// once, so it is taken for a step.
+bool holds_config(const std::string& path) {
+  constexpr std::size_t kEnough = std::size_t{1} << 20;
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string start(kEnough, '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(file.gcount()));
+  const std::size_t first = start.find_first_not_of(" \t\r\n");
+  if (first == start.npos || start[first] != '{' || start.compare(first, 11, "{\"tidemark\"") == 0) return false;
+  return start.find("\"model_type\"") != start.npos;
+}
+
+// Whether the argument is something that can be read as a file.
+bool is_file(const std::string& argument) {
+  if (argument.empty()) refuse("STEP", "the name is empty", "check the path, or see tidemark models for names");
+  std::error_code code;  // what cannot be looked at is left to the reader, which says why
+  const std::filesystem::file_status status = std::filesystem::status(argument, code);
+  if (status.type() == std::filesystem::file_type::directory)
+    refuse(argument, "this is a folder", "check the path, or see tidemark models for names");
+  return status.type() != std::filesystem::file_type::not_found;
+}
+
+nn::DType dtype_named(const std::string& name) {
+  if (name == "bfloat16") return nn::DType::kBFloat16;
+  return name == "float16" ? nn::DType::kFloat16 : nn::DType::kFloat32;
+}
+
+nn::OptimizerKind optimizer_named(const std::string& name) {
+  if (name == "none") return nn::OptimizerKind::kNone;
+  if (name == "sgd") return nn::OptimizerKind::kSgd;
+  if (name == "momentum") return nn::OptimizerKind::kMomentum;
+  return name == "adam" ? nn::OptimizerKind::kAdam : nn::OptimizerKind::kAdamW;
+}
+
+nn::OptimizerForm form_named(const std::string& name) {
+  if (name == "foreach") return nn::OptimizerForm::kForeach;
+  return name == "fused" ? nn::OptimizerForm::kFused : nn::OptimizerForm::kForLoop;
 }
 
 }  // namespace
 
+void add_native_options(CLI::App& app, NativeOptions& options) {
+  add_count(app, "--batch", options.batch, "sequences or images in a step");
+  add_count(app, "--seq", options.sequence, "tokens of a sequence; 0: the model's positions, at most 8192");
+  add_count(app, "--image", options.image, "pixels of a side; 0: the model's own");
+  app.add_option("--dtype", options.dtype, "type of parameters: float32 (default), bfloat16 or float16")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
+  app.add_option("--optimizer", options.optimizer, "adamw (default), adam, sgd, momentum or none")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"adamw", "adam", "sgd", "momentum", "none"}));
+  app.add_option("--form", options.form, "how the optimizer runs: for-loop (default), foreach or fused")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"for-loop", "foreach", "fused"}));
+  app.add_option("--target", options.target, "whose kernels: cpu (default) or cuda")
+      ->type_name("DEVICE")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+}
+
+zoo::StepOptions step_options(const NativeOptions& options) {
+  zoo::StepOptions result;
+  result.batch = static_cast<std::int64_t>(options.batch);
+  result.sequence = static_cast<std::int64_t>(options.sequence);
+  result.image = static_cast<std::int64_t>(options.image);
+  result.dtype = dtype_named(options.dtype);
+  result.training = {.optimizer = optimizer_named(options.optimizer), .form = form_named(options.form)};
+  result.target = options.target == "cuda" ? nn::Target::kCuda : nn::Target::kCpu;
+  return result;
+}
+
+zoo::Config read_model_argument(const std::string& argument) {
+  if (is_file(argument)) return zoo::read_config(argument);
+  const zoo::Entry* entry = zoo::find_model(argument);
+  if (entry == nullptr) refuse_name(argument);
+  return entry->config;
+}
+
 step::Step read_step_argument(const std::string& argument) {
-  std::error_code code;  // what cannot be looked at is left to the reader, which says why
-  const std::filesystem::file_status status = std::filesystem::status(argument, code);
-  if (argument.empty()) refuse("STEP", "the name is empty");
-  if (status.type() == std::filesystem::file_type::not_found) refuse(argument, "there is no such file");
-  if (status.type() == std::filesystem::file_type::directory) refuse(argument, "this is a folder");
-  return step::read_step(argument);
+  if (is_file(argument) && !holds_config(argument)) return step::read_step(argument);
+  return zoo::record(read_model_argument(argument), {});
 }
 
 }  // namespace tidemark::cli

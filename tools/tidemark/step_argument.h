@@ -1,15 +1,35 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
+#include <cstddef>
 #include <string>
 
 #include "tidemark/step/step.h"
+#include "tidemark/zoo/record.h"
 
 namespace tidemark::cli {
 
-inline constexpr const char* kStepHelp = "a recorded step: a step file, plain or .zst";
+inline constexpr const char* kStepHelp =
+    "a recorded step (a step file, plain or .zst), a built-in model or a Hugging Face config.json";
 
-// The step that a STEP argument names. Every command asks here, so that what STEP may be is said once; names of
-// models and Hugging Face configs will be understood here too.
+// What a native step is made with, as options of a command.
+struct NativeOptions {
+  std::size_t batch = 1;
+  std::size_t sequence = 0;
+  std::size_t image = 0;
+  std::string dtype = "float32";
+  std::string optimizer = "adamw";
+  std::string form = "for-loop";
+  std::string target = "cpu";
+};
+void add_native_options(CLI::App& app, NativeOptions& options);
+zoo::StepOptions step_options(const NativeOptions& options);
+
+// The model that a MODEL argument names. Throws: Error that says what a MODEL may be.
+zoo::Config read_model_argument(const std::string& argument);
+
+// The step that a STEP argument names: a file, or a native model with its default options. Every command asks here, so
+// that what STEP may be is said once.
 // Throws: Error that says what a STEP may be.
 step::Step read_step_argument(const std::string& argument);
 

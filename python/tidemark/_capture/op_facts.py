@@ -52,6 +52,7 @@ class OpFacts:
         "undeclared",
         "random",
         "probability",
+        "default_probability",
         "switch",
         "flags",
         "ignored",
@@ -81,6 +82,8 @@ class OpFacts:
         self.probability = next((n for n in self.names if n in _PROBABILITIES), None)
         if packet == "aten.native_dropout":
             self.probability = "p"
+        # What PyTorch does not pass on to us because it is the default.
+        self.default_probability = next((a.default_value for a in arguments if a.name == self.probability), None)
         self.switch = next((n for n in self.names if n in _SWITCHES), None)
         flags = []
         namespace = func.namespace
@@ -106,7 +109,7 @@ class OpFacts:
         """Whether it draws numbers, by its name and what it was given."""
         if not self.random:
             return False
-        if self.probability is not None and given.get(self.probability) in (0, 0.0):
+        if self.probability is not None and given.get(self.probability, self.default_probability) in (0, 0.0):
             return False
         return self.switch is None or given.get(self.switch, True) is not False
 

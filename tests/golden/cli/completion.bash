@@ -4,11 +4,25 @@ _tidemark() {
   local command="" words="" flags="" files="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      inspect|validate|memory|devices|completion) command=$word; break ;;
+      models|capture|inspect|validate|memory|devices|completion) command=$word; break ;;
     esac
   done
   case $command in
-    "") words="inspect validate memory devices completion" flags="-h --help --json --version" files= ;;
+    "") words="models capture inspect validate memory devices completion" flags="-h --help --json --version" files= ;;
+    models) words="" flags="-h --help --json" files= ;;
+    capture)
+      case $previous in
+        -o|--output) words="" flags="" files=1 ;;
+        --batch) words="" flags="" files= ;;
+        --seq) words="" flags="" files= ;;
+        --image) words="" flags="" files= ;;
+        --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
+        --form) words="for-loop foreach fused" flags="" files= ;;
+        --target) words="cpu cuda" flags="" files= ;;
+        *) words="" flags="-h --help --json -o --output --batch --seq --image --dtype --optimizer --form --target" files= ;;
+      esac
+      ;;
     inspect)
       case $previous in
         --largest) words="" flags="" files= ;;

@@ -1,0 +1,108 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+
+#include "bindings.h"
+#include "tidemark/base/error.h"
+#include "tidemark/zoo/config_file.h"
+#include "tidemark/zoo/record.h"
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+namespace tidemark::python {
+
+namespace {
+
+template <class Value>
+struct Word {
+  std::string_view word;
+  Value value;
+};
+
+template <class Value, std::size_t N>
+Value value_of(const char* argument, std::string_view word, const Word<Value> (&words)[N]) {
+  std::string expected;
+  for (const Word<Value>& w : words) {
+    if (w.word == word) return w.value;
+    expected += (expected.empty() ? "" : ", ") + std::string(w.word);
+  }
+  throw Error({.kind = ErrorKind::kInput,
+               .place = argument,
+               .problem = "the word is not known",
+               .expected = std::move(expected),
+               .got = std::string(word),
+               .remedy = {}});
+}
+
+constexpr Word<nn::DType> kDTypes[] = {
+    {"float32", nn::DType::kFloat32}, {"bfloat16", nn::DType::kBFloat16}, {"float16", nn::DType::kFloat16}};
+constexpr Word<nn::OptimizerKind> kOptimizers[] = {{"adamw", nn::OptimizerKind::kAdamW},
+                                                   {"adam", nn::OptimizerKind::kAdam},
+                                                   {"sgd", nn::OptimizerKind::kSgd},
+                                                   {"momentum", nn::OptimizerKind::kMomentum},
+                                                   {"none", nn::OptimizerKind::kNone}};
+constexpr Word<nn::OptimizerForm> kForms[] = {{"for-loop", nn::OptimizerForm::kForLoop},
+                                              {"foreach", nn::OptimizerForm::kForeach},
+                                              {"fused", nn::OptimizerForm::kFused}};
+constexpr Word<nn::Target> kTargets[] = {{"cpu", nn::Target::kCpu}, {"cuda", nn::Target::kCuda}};
+
+zoo::Config config_of(const std::string& model, bool is_text) {
+  if (is_text) return zoo::parse_config(model, "config");
+  if (const zoo::Entry* entry = zoo::find_model(model)) return entry->config;
+  const std::string near = zoo::nearest_model(model);
+  throw Error({.kind = ErrorKind::kInput,
+               .place = model,
+               .problem = "there is no such built-in model",
+               .expected = {},
+               .got = {},
+               .remedy = near.empty() ? "tidemark.models() has the names" : "did you mean " + near + "?"});
+}
+
+nb::list models() {
+  nb::list list;
+  for (const zoo::Entry& entry : zoo::models()) {
+    const zoo::ModelFacts facts = zoo::facts_of(entry.config);
+    nb::dict row;
+    row["name"] = entry.name;
+    row["parameters"] = facts.parameters;
+    row["step_parameters"] = facts.step_parameters;
+    row["layers"] = facts.layers;
+    row["head"] = facts.head;
+    row["source"] = entry.source;
+    list.append(row);
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_zoo(nb::module_& m) {
+  m.def("models", &models, nb::sig("def models() -> list[dict[str, typing.Any]]"),
+        "The built-in models: name, parameters, layers, what it is trained for, where its config is published.");
+  m.def(
+      "record_native",
+      [](const std::string& model, bool is_config, std::int64_t batch, std::int64_t sequence, std::int64_t image,
+         std::string_view dtype, std::string_view optimizer, std::string_view form, std::string_view target,
+         bool input_needs_grad) {
+        zoo::StepOptions options;
+        options.batch = batch;
+        options.sequence = sequence;
+        options.image = image;
+        options.dtype = value_of("dtype", dtype, kDTypes);
+        options.training = {.optimizer = value_of("optimizer", optimizer, kOptimizers),
+                            .form = value_of("form", form, kForms)};
+        options.target = value_of("target", target, kTargets);
+        options.input_needs_grad = input_needs_grad;
+        return zoo::record(config_of(model, is_config), options);
+      },
+      "model"_a, nb::kw_only(), "is_config"_a = false, "batch"_a = 1, "sequence"_a = 0, "image"_a = 0,
+      "dtype"_a = "float32", "optimizer"_a = "adamw", "form"_a = "for-loop", "target"_a = "cpu",
+      "input_needs_grad"_a = false,
+      "A step of a built-in model, or of the text of a Hugging Face config.json; `tidemark.native` is the friendly "
+      "form.");
+}
+
+}  // namespace tidemark::python

@@ -1,0 +1,112 @@
+"""For every family: a small native model, and the PyTorch model that it must equal.
+
+`pairs()[name]` is (config, options, build): `config` is what tidemark.native takes, `build()` returns the PyTorch model and
+a function that computes the loss.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional as F
+
+from . import plain_models as plain
+
+VOCABULARY = 64
+
+
+def _language(cls: str, config: dict, batch=(2, 16)):
+    def build():
+        import transformers
+
+        kind = getattr(transformers, cls)
+        model = kind(kind.config_class(**config, use_cache=False)).train()
+        ids = torch.randint(0, VOCABULARY, batch)
+        return model, lambda: model(input_ids=ids, labels=ids).loss
+
+    return config, {"batch": batch[0], "seq": batch[1]}, build
+
+
+def _images(config: dict):
+    def build():
+        import transformers
+
+        model = transformers.ViTForImageClassification(transformers.ViTConfig(**config)).train()
+        images = torch.randn(2, 3, config["image_size"], config["image_size"])
+        labels = torch.randint(0, config["num_labels"], (2,))
+        return model, lambda: model(pixel_values=images, labels=labels).loss
+
+    return config, {"batch": 2}, build
+
+
+GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": VOCABULARY, "n_positions": 16}
+DECODER = {
+    "num_hidden_layers": 2,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": 64,
+}
+BERT = {
+    "model_type": "bert",
+    "num_hidden_layers": 2,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 4,
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": 32,
+}
+VIT = {
+    "model_type": "vit",
+    "num_hidden_layers": 2,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 4,
+    "image_size": 32,
+    "patch_size": 8,
+    "num_labels": 10,
+}
+NO_DROPOUT = {"embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
+
+
+def pairs() -> dict:
+    return {
+        "gpt2": _language("GPT2LMHeadModel", GPT2),
+        "gpt2 without dropout": _language("GPT2LMHeadModel", {**GPT2, **NO_DROPOUT}, (1, 8)),
+        "llama": _language("LlamaForCausalLM", {"model_type": "llama", **DECODER}),
+        "llama, all heads their own": _language(
+            "LlamaForCausalLM", {"model_type": "llama", **DECODER, "num_key_value_heads": 4, "tie_word_embeddings": True}, (1, 16)
+        ),
+        "qwen2": _language("Qwen2ForCausalLM", {"model_type": "qwen2", **DECODER}),
+        "mistral": _language("MistralForCausalLM", {"model_type": "mistral", **DECODER, "sliding_window": None}),
+        "mixtral": _language("MixtralForCausalLM", {"model_type": "mixtral", **DECODER, "num_local_experts": 4}),
+        "bert": _language("BertForMaskedLM", BERT),
+        "bert without dropout": _language(
+            "BertForMaskedLM", {**BERT, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        ),
+        "vit": _images(VIT),
+        "vit with dropout": _images({**VIT, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}),
+        "toy gpt": ("toy-gpt", {"batch": 2, "seq": 16}, _toy),
+        "unet": ("unet", {"batch": 2, "image": 32}, _unet),
+        "resnet18": ("resnet18", {"batch": 2, "image": 64}, lambda: _resnet(plain.BasicBlock, [2, 2, 2, 2])),
+        "resnet50": ("resnet50", {"batch": 2, "image": 64}, lambda: _resnet(plain.Bottleneck, [3, 4, 6, 3])),
+    }
+
+
+def _toy():
+    model = plain.ToyGPT()
+    tokens = torch.randint(0, 8, (2, 16))
+    return model, lambda: model(tokens).sum()
+
+
+def _unet():
+    model = plain.UNet()
+    images, targets = torch.randn(2, 3, 32, 32), torch.randn(2, 3, 32, 32)
+    return model, lambda: F.mse_loss(model(images), targets)
+
+
+def _resnet(block, layers):
+    model = plain.ResNet(block, layers)
+    images, labels = torch.randn(2, 3, 64, 64), torch.randint(0, 1000, (2,))
+    return model, lambda: F.cross_entropy(model(images), labels)

@@ -1,0 +1,157 @@
+#include "tidemark/nn/layers.h"
+
+#include "tidemark/ops/aten.h"
+
+namespace tidemark::nn {
+
+Linear::Linear(Net& net, step::ModuleId parent, std::string name, std::int64_t in, std::int64_t out, bool has_bias)
+    : Module(net, parent, std::move(name), "Linear"), weight_(net.parameter(id(), "weight", {out, in})) {
+  if (has_bias) bias_ = net.parameter(id(), "bias", {out});
+}
+
+Linear::Linear(Net& net, step::ModuleId parent, std::string name, const Tensor& tied, const Tensor& tied_bias)
+    : Module(net, parent, std::move(name), "Linear"), weight_(tied), bias_(tied_bias) {
+  net.tie(id(), "weight", tied);
+  if (tied_bias) net.tie(id(), "bias", tied_bias);
+}
+
+Tensor Linear::operator()(const Tensor& x) const {
+  return called({&x}, [&] { return linear(rt(), x, weight_, bias_); });
+}
+
+Embedding::Embedding(Net& net, step::ModuleId parent, std::string name, std::int64_t count, std::int64_t width,
+                     std::int64_t padding_idx)
+    : Module(net, parent, std::move(name), "Embedding"),
+      weight_(net.parameter(id(), "weight", {count, width})),
+      padding_idx_(padding_idx) {}
+
+Embedding::Embedding(Net& net, step::ModuleId parent, std::string name, const Tensor& tied)
+    : Module(net, parent, std::move(name), "Embedding"), weight_(tied) {
+  net.tie(id(), "weight", tied);
+}
+
+Tensor Embedding::operator()(const Tensor& indices) const {
+  return called({&indices}, [&] { return embedding(rt(), weight_, indices, padding_idx_); });
+}
+
+LayerNorm::LayerNorm(Net& net, step::ModuleId parent, std::string name, std::int64_t width, double eps)
+    : Module(net, parent, std::move(name), "LayerNorm"),
+      width_(width),
+      eps_(eps),
+      weight_(net.parameter(id(), "weight", {width})),
+      bias_(net.parameter(id(), "bias", {width})) {}
+
+Tensor LayerNorm::operator()(const Tensor& x) const {
+  return called({&x}, [&] { return layer_norm(rt(), x, {width_}, weight_, bias_, eps_); });
+}
+
+Tensor Dropout::operator()(const Tensor& x) const {
+  return called({&x}, [&] { return dropout(rt(), x, p_); });
+}
+
+Tensor Activation::operator()(const Tensor& x) const {
+  return called({&x}, [&] { return function_(rt(), x); });
+}
+
+Conv2d::Conv2d(Net& net, step::ModuleId parent, std::string name, std::int64_t in, std::int64_t out,
+               const ConvShape& shape)
+    : Module(net, parent, std::move(name), "Conv2d"),
+      shape_(shape),
+      weight_(net.parameter(id(), "weight", {out, in, shape.kernel, shape.kernel})) {
+  if (shape.has_bias) bias_ = net.parameter(id(), "bias", {out});
+}
+
+Tensor Conv2d::operator()(const Tensor& x) const {
+  static const ops::Op op("aten.convolution.default");
+  return called({&x}, [&] {
+    return op(rt(), {{"input", x},
+                     {"weight", weight_},
+                     {"bias", bias_},
+                     {"stride", Dims{shape_.stride, shape_.stride}},
+                     {"padding", Dims{shape_.padding, shape_.padding}},
+                     {"dilation", Dims{1, 1}},
+                     {"transposed", false},
+                     {"output_padding", Dims{0, 0}},
+                     {"groups", 1}});
+  });
+}
+
+BatchNorm2d::BatchNorm2d(Net& net, step::ModuleId parent, std::string name, std::int64_t channels)
+    : Module(net, parent, std::move(name), "BatchNorm2d"),
+      weight_(net.parameter(id(), "weight", {channels})),
+      bias_(net.parameter(id(), "bias", {channels})),
+      running_mean_(net.buffer(id(), "running_mean", net.dtype, {channels})),
+      running_var_(net.buffer(id(), "running_var", net.dtype, {channels})),
+      batches_(net.buffer(id(), "num_batches_tracked", DType::kInt64, {})) {}
+
+Tensor BatchNorm2d::operator()(const Tensor& x) const {
+  static const ops::Op add("aten.add_.Tensor");
+  static const ops::Op empty("aten.empty.memory_format");
+  static const ops::Op norm("aten.native_batch_norm.default");
+  return called({&x}, [&] {
+    add.none(rt(), {{"self", batches_}, {"other", 1}});
+    const Tensor reserve =
+        empty(rt(), {{"size", Dims{0}}, {"dtype", "torch.uint8"}, {"layout", "torch.strided"}, {"device", "cpu"}});
+    return norm(rt(), {{"input", x},
+                       {"weight", weight_},
+                       {"bias", bias_},
+                       {"running_mean", running_mean_},
+                       {"running_var", running_var_},
+                       {"training", true},
+                       {"momentum", 0.1},
+                       {"eps", 1e-5}});
+  });
+}
+
+GroupNorm::GroupNorm(Net& net, step::ModuleId parent, std::string name, std::int64_t groups, std::int64_t channels,
+                     double eps)
+    : Module(net, parent, std::move(name), "GroupNorm"),
+      groups_(groups),
+      eps_(eps),
+      weight_(net.parameter(id(), "weight", {channels})),
+      bias_(net.parameter(id(), "bias", {channels})) {}
+
+Tensor GroupNorm::operator()(const Tensor& x) const {
+  static const ops::Op op("aten.native_group_norm.default");
+  return called({&x}, [&] {
+    return op(rt(), {{"input", x},
+                     {"weight", weight_},
+                     {"bias", bias_},
+                     {"N", x.size(0)},
+                     {"C", x.size(1)},
+                     {"HxW", x.size(2) * x.size(3)},
+                     {"group", groups_},
+                     {"eps", eps_}});
+  });
+}
+
+Tensor InPlaceRelu::operator()(const Tensor& x) const {
+  return called({&x}, [&] {
+    ops::relu_(rt(), x);
+    return x;
+  });
+}
+
+Tensor MaxPool2d::operator()(const Tensor& x) const {
+  static const ops::Op op("aten.max_pool2d_with_indices.default");
+  return called({&x}, [&] {
+    if (shape_.padding == 0)
+      return op(rt(), {{"self", x},
+                       {"kernel_size", Dims{shape_.kernel, shape_.kernel}},
+                       {"stride", Dims{shape_.stride, shape_.stride}}});
+    return op(rt(), {{"self", x},
+                     {"kernel_size", Dims{shape_.kernel, shape_.kernel}},
+                     {"stride", Dims{shape_.stride, shape_.stride}},
+                     {"padding", Dims{shape_.padding, shape_.padding}}});
+  });
+}
+
+Tensor GlobalAvgPool2d::operator()(const Tensor& x) const {
+  return called({&x}, [&] { return ops::mean(rt(), x, Dims{-1, -2}, true); });
+}
+
+Tensor exact_gelu(Runtime& rt, const Tensor& x) { return ops::gelu(rt, x, false); }
+Tensor tanh_gelu(Runtime& rt, const Tensor& x) { return ops::gelu(rt, x, true); }
+Tensor silu(Runtime& rt, const Tensor& x) { return ops::silu(rt, x); }
+
+}  // namespace tidemark::nn

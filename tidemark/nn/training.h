@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "tidemark/nn/net.h"
+
+namespace tidemark::nn {
+
+enum class OptimizerKind { kNone, kSgd, kMomentum, kAdam, kAdamW };
+// How an optimizer goes over its parameters: one after the other, in lists, or in one fused op.
+enum class OptimizerForm { kForLoop, kForeach, kFused };
+
+struct Training {
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  OptimizerForm form = OptimizerForm::kForLoop;
+};
+
+// One training step of a net, as in
+//
+//   optimizer.zero_grad();  loss = forward();  loss.backward();  optimizer.step()
+//
+// It is the second step that is recorded, as by the PyTorch capture: optimizer state exists, and the gradients of the
+// step before are there to be cleared. `forward` runs the model and returns the loss; `inputs` are the tensors it is
+// given.
+step::Step record_step(Net& net, const std::vector<Tensor>& inputs, const std::function<Tensor()>& forward,
+                       const Training& training);
+
+}  // namespace tidemark::nn

@@ -1,0 +1,136 @@
+// Products of matrices. FLOPs count a multiplication and an addition as two.
+
+#include "tidemark/ops/aten.h"
+#include "tidemark/ops/rules.h"
+
+namespace tidemark::ops {
+
+namespace {
+
+void infer_mm(Call& call) { call.fresh(call.in(0).dtype(), Dims{call.in(0).sizes()[0], call.in(1).sizes()[1]}); }
+void infer_addmm(Call& call) { call.fresh(call.in(1).dtype(), Dims{call.in(1).sizes()[0], call.in(2).sizes()[1]}); }
+void infer_bmm(Call& call) {
+  const Dims& a = call.in(0).sizes();
+  call.fresh(call.in(0).dtype(), Dims{a[0], a[1], call.in(1).sizes()[2]});
+}
+void infer_baddbmm(Call& call) {
+  const Dims& a = call.in(1).sizes();
+  call.fresh(call.in(1).dtype(), Dims{a[0], a[1], call.in(2).sizes()[2]});
+}
+
+std::int64_t product_flops(const Tensor& a, const Tensor& b) { return 2 * count_of(a.sizes()) * b.sizes().back(); }
+std::int64_t mm_flops(const Call& call) { return product_flops(call.in(0), call.in(1)); }
+std::int64_t addmm_flops(const Call& call) { return product_flops(call.in(1), call.in(2)); }
+
+bool is_column_major(const Meta& m) { return m.strides[0] == 1 && m.strides[1] == m.sizes[0]; }
+
+Tensor mat1_grad(Backward& b, const Meta& mat1, const Tensor& mat2) {
+  Runner& r = b.runner();
+  if (is_column_major(mat1)) return t(r, mm(r, mat2, t(r, b.grad())));
+  return mm(r, b.grad(), t(r, mat2));
+}
+
+Tensor mat2_grad(Backward& b, const Tensor& mat1, const Meta& mat2) {
+  Runner& r = b.runner();
+  if (is_column_major(mat2)) return t(r, mm(r, t(r, b.grad()), mat1));
+  return mm(r, t(r, mat1), b.grad());
+}
+
+void mm_backward(Backward& b) {
+  if (b.needs("mat2")) b.give("mat2", mat2_grad(b, b.saved("self"), b.input("mat2")));
+  if (b.needs("self")) b.give("self", mat1_grad(b, b.input("self"), b.saved("mat2")));
+}
+
+void addmm_backward(Backward& b) {
+  if (b.needs("mat1")) b.give("mat1", mat1_grad(b, b.input("mat1"), b.saved("mat2")));
+  if (b.needs("mat2")) b.give("mat2", mat2_grad(b, b.saved("mat1"), b.input("mat2")));
+  if (b.needs("self")) b.give("self", b.grad());
+}
+
+void bmm_backward(Backward& b) {
+  Runner& r = b.runner();
+  if (b.needs("mat2")) b.give("mat2", bmm(r, transpose(r, b.saved("self"), 1, 2), b.grad()));
+  if (b.needs("self")) b.give("self", bmm(r, b.grad(), transpose(r, b.saved("mat2"), 1, 2)));
+}
+
+// A product for each group of rows: [rows, k] x [groups, k, n], or [k, rows] x [rows, n] for the groups' weights. The
+// kernel wants rows that start at multiples of eight elements.
+void infer_grouped(Call& call) {
+  const Dims& a = call.in(0).sizes();
+  const Dims& b = call.in(1).sizes();
+  const std::int64_t width = b.back();
+  const std::int64_t padded = (width + 7) / 8 * 8;
+  if (b.size() == 3) {
+    call.fresh(call.in(0).dtype(), Dims{a[0], width}, Dims{padded, 1});
+  } else {
+    call.fresh(call.in(0).dtype(), Dims{call.in(2).sizes()[0], a[0], width}, Dims{a[0] * padded, padded, 1});
+  }
+}
+
+std::int64_t grouped_flops(const Call& call) { return product_flops(call.in(0), call.in(1)); }
+
+Tensor grouped_mm(Runner& r, const Tensor& a, const Tensor& b, const Tensor& offs) {
+  static const Op op("aten._grouped_mm.default");
+  return op(r, {{"self", a}, {"mat2", b}, {"offs", offs}});
+}
+
+void grouped_backward(Backward& b) {
+  Runner& r = b.runner();
+  if (b.needs("mat2")) {
+    const Meta& mat2 = b.input("mat2");
+    if (mat2.strides.back(1) == 1 && mat2.strides.back() == mat2.sizes.back(1)) {
+      const Tensor turned = transpose(r, b.grad(), -2, -1);
+      b.give("mat2", transpose(r, grouped_mm(r, turned, b.saved("self"), b.saved("offs")), -2, -1));
+    } else {
+      b.give("mat2", grouped_mm(r, transpose(r, b.saved("self"), -2, -1), b.grad(), b.saved("offs")));
+    }
+  }
+  if (b.needs("self")) b.give("self", grouped_mm(r, b.grad(), transpose(r, b.saved("mat2"), -2, -1), b.saved("offs")));
+}
+
+}  // namespace
+
+std::vector<Row> matmul_rows() {
+  return {
+      {.name = "aten._grouped_mm.default",
+       .infer = infer_grouped,
+       .node = "GroupedMmBackward0",
+       .saves = {{"mat2", "self"}, {"offs"}, {"self", "mat2"}},
+       .backward = grouped_backward,
+       .flops = grouped_flops},
+      {.name = "aten.mm.default",
+       .infer = infer_mm,
+       .node = "MmBackward0",
+       .saves = {{"mat2", "self"}, {"self", "mat2"}},
+       .backward = mm_backward,
+       .flops = mm_flops},
+      {.name = "aten.addmm.default",
+       .infer = infer_addmm,
+       .node = "AddmmBackward0",
+       .saves = {{"mat1", "mat2"}, {"mat2", "mat1"}},
+       .backward = addmm_backward,
+       .flops = addmm_flops},
+      {.name = "aten.bmm.default",
+       .infer = infer_bmm,
+       .node = "BmmBackward0",
+       .saves = {{"mat2", "self"}, {"self", "mat2"}},
+       .backward = bmm_backward,
+       .flops = mm_flops},
+      {.name = "aten.baddbmm.default", .infer = infer_baddbmm, .flops = addmm_flops},
+  };
+}
+
+Tensor mm(Runner& r, const Tensor& self, const Tensor& mat2) {
+  static const Op op("aten.mm.default");
+  return op(r, {{"self", self}, {"mat2", mat2}});
+}
+Tensor bmm(Runner& r, const Tensor& self, const Tensor& mat2) {
+  static const Op op("aten.bmm.default");
+  return op(r, {{"self", self}, {"mat2", mat2}});
+}
+Tensor addmm(Runner& r, const Tensor& self, const Tensor& mat1, const Tensor& mat2) {
+  static const Op op("aten.addmm.default");
+  return op(r, {{"self", self}, {"mat1", mat1}, {"mat2", mat2}});
+}
+
+}  // namespace tidemark::ops

@@ -1,0 +1,283 @@
+#include "tidemark/zoo/config_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "tidemark/base/byte_source.h"
+
+namespace tidemark::zoo {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+constexpr int kMaxDepth = 32;
+
+[[noreturn]] void refuse(const std::string& place, std::string problem, std::string expected, std::string got,
+                         std::string remedy = {}) {
+  throw Error({.kind = ErrorKind::kInput,
+               .place = place,
+               .problem = std::move(problem),
+               .expected = std::move(expected),
+               .got = std::move(got),
+               .remedy = std::move(remedy)});
+}
+
+std::string shown(const Json& value) {
+  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  constexpr std::size_t kLongest = 60;
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  return text;
+}
+
+// The keys of a config, with the file's name in every complaint. A key that is there must have the right type; null
+// counts as not there, as it does in Python.
+class Keys {
+ public:
+  Keys(const Json& object, std::string place) : object_(object), place_(std::move(place)) {}
+
+  std::int64_t integer(const char* key) const {
+    const Json* value = find(key);
+    if (value == nullptr) refuse(at(key), "the key is missing", "a whole number", {});
+    return whole(key, *value);
+  }
+  std::int64_t integer(const char* key, std::int64_t otherwise) const {
+    const Json* value = find(key);
+    return value == nullptr ? otherwise : whole(key, *value);
+  }
+  double number(const char* key, double otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_number()) refuse(at(key), "the value has the wrong type", "a number", shown(*value));
+    return value->get<double>();
+  }
+  bool flag(const char* key, bool otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_boolean()) refuse(at(key), "the value has the wrong type", "true or false", shown(*value));
+    return value->get<bool>();
+  }
+  std::string text(const char* key, std::string otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_string()) refuse(at(key), "the value has the wrong type", "a text", shown(*value));
+    return value->get<std::string>();
+  }
+  // Refuses a value that this reader's models do not have.
+  void expect_text(const char* key, std::initializer_list<const char*> allowed) const {
+    const std::string value = text(key, *allowed.begin());
+    for (const char* one : allowed)
+      if (value == one) return;
+    refuse(at(key), "native models do not have this", fmt::format("{}", fmt::join(allowed, " or ")), quoted(value),
+           "record the model with the PyTorch capture instead");
+  }
+  void expect_flag(const char* key, bool expected) const {
+    if (flag(key, expected) != expected)
+      refuse(at(key), "native models do not have this", expected ? "true" : "false", expected ? "false" : "true",
+             "record the model with the PyTorch capture instead");
+  }
+  const Json* find(const char* key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+  std::string at(const char* key) const { return fmt::format("{}: {}", place_, key); }
+
+ private:
+  static std::string quoted(const std::string& text) { return shown(Json(text)); }
+  std::int64_t whole(const char* key, const Json& value) const {
+    if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{1} << 62)
+      refuse(at(key), "the number is too large", "a size below 2^62", shown(value));
+    if (!value.is_number_integer()) refuse(at(key), "the value has the wrong type", "a whole number", shown(value));
+    return value.get<std::int64_t>();
+  }
+
+  const Json& object_;
+  std::string place_;
+};
+
+Config read_gpt2(const Keys& k) {
+  Gpt2Config c;
+  c.layers = k.integer("n_layer");
+  c.width = k.integer("n_embd");
+  c.heads = k.integer("n_head");
+  c.vocabulary = k.integer("vocab_size");
+  c.positions = k.integer("n_positions", 1024);
+  c.inner = k.integer("n_inner", 0);
+  c.embedding_dropout = k.number("embd_pdrop", c.embedding_dropout);
+  c.attention_dropout = k.number("attn_pdrop", c.attention_dropout);
+  c.residual_dropout = k.number("resid_pdrop", c.residual_dropout);
+  c.layer_norm_eps = k.number("layer_norm_epsilon", c.layer_norm_eps);
+  k.expect_text("activation_function", {"gelu_new"});
+  k.expect_flag("scale_attn_weights", true);
+  k.expect_flag("scale_attn_by_inverse_layer_idx", false);
+  k.expect_flag("reorder_and_upcast_attn", false);
+  k.expect_flag("add_cross_attention", false);
+  k.expect_flag("tie_word_embeddings", true);
+  return c;
+}
+
+LlamaConfig read_decoder(const Keys& k, const char* family) {
+  LlamaConfig c;
+  c.family = family;
+  c.layers = k.integer("num_hidden_layers");
+  c.width = k.integer("hidden_size");
+  c.inner = k.integer("intermediate_size");
+  c.heads = k.integer("num_attention_heads");
+  c.kv_heads = k.integer("num_key_value_heads", c.heads);
+  c.head = k.integer("head_dim", 0);
+  c.vocabulary = k.integer("vocab_size");
+  c.positions = k.integer("max_position_embeddings", 2048);
+  c.tied = k.flag("tie_word_embeddings", false);
+  c.rms_eps = k.number("rms_norm_eps", 1e-6);
+  c.attention_dropout = k.number("attention_dropout", 0);
+  k.expect_text("hidden_act", {"silu"});
+  return c;
+}
+
+Config read_llama(const Keys& k) {
+  LlamaConfig c = read_decoder(k, "Llama");
+  c.qkv_bias = c.output_bias = k.flag("attention_bias", false);
+  c.mlp_bias = k.flag("mlp_bias", false);
+  return c;
+}
+
+Config read_mistral(const Keys& k) {
+  LlamaConfig c = read_decoder(k, "Mistral");
+  c.window = k.integer("sliding_window", 0);
+  return c;
+}
+
+Config read_mixtral(const Keys& k) {
+  LlamaConfig c = read_decoder(k, "Mixtral");
+  c.rms_eps = k.number("rms_norm_eps", 1e-5);
+  c.window = k.integer("sliding_window", 0);
+  c.experts = k.integer("num_local_experts", 8);
+  c.chosen = k.integer("num_experts_per_tok", 2);
+  if (c.experts < 1) refuse(k.at("num_local_experts"), "there is no such model", "a whole number from 1 on", {});
+  return c;
+}
+
+Config read_qwen2(const Keys& k) {
+  LlamaConfig c = read_decoder(k, "Qwen2");
+  c.qkv_bias = true;
+  k.expect_flag("use_sliding_window", false);
+  return c;
+}
+
+Config read_bert(const Keys& k) {
+  BertConfig c;
+  c.layers = k.integer("num_hidden_layers");
+  c.width = k.integer("hidden_size");
+  c.inner = k.integer("intermediate_size");
+  c.heads = k.integer("num_attention_heads");
+  c.vocabulary = k.integer("vocab_size");
+  c.positions = k.integer("max_position_embeddings", 512);
+  c.token_types = k.integer("type_vocab_size", 2);
+  c.padding = k.integer("pad_token_id", 0);
+  c.dropout = k.number("hidden_dropout_prob", c.dropout);
+  c.attention_dropout = k.number("attention_probs_dropout_prob", c.attention_dropout);
+  c.layer_norm_eps = k.number("layer_norm_eps", c.layer_norm_eps);
+  k.expect_text("hidden_act", {"gelu"});
+  k.expect_flag("is_decoder", false);
+  return c;
+}
+
+Config read_vit(const Keys& k) {
+  ViTConfig c;
+  c.layers = k.integer("num_hidden_layers");
+  c.width = k.integer("hidden_size");
+  c.inner = k.integer("intermediate_size");
+  c.heads = k.integer("num_attention_heads");
+  c.image = k.integer("image_size", 224);
+  c.patch = k.integer("patch_size", 16);
+  c.channels = k.integer("num_channels", 3);
+  const Json* labels = k.find("id2label");
+  if (labels != nullptr && !labels->is_object())
+    refuse(k.at("id2label"), "the value has the wrong type", "an object", shown(*labels));
+  c.classes = k.integer("num_labels", labels != nullptr ? static_cast<std::int64_t>(labels->size()) : 2);
+  c.qkv_bias = k.flag("qkv_bias", true);
+  c.dropout = k.number("hidden_dropout_prob", 0);
+  c.attention_dropout = k.number("attention_probs_dropout_prob", 0);
+  c.layer_norm_eps = k.number("layer_norm_eps", c.layer_norm_eps);
+  k.expect_text("hidden_act", {"gelu"});
+  return c;
+}
+
+struct Type {
+  std::string_view name;
+  Config (*read)(const Keys&);
+};
+constexpr Type kTypes[] = {{"bert", read_bert},       {"gpt2", read_gpt2},       {"llama", read_llama},
+                           {"mistral", read_mistral}, {"mixtral", read_mixtral}, {"qwen2", read_qwen2},
+                           {"vit", read_vit}};
+
+bool is_too_deep(std::string_view text) {
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (depth > kMaxDepth) return true;
+  }
+  return false;
+}
+
+Json parse(std::string_view text, const std::string& place) {
+  if (text.size() > kMaxBytes)
+    refuse(place, "the file is too large for a config", fmt::format("at most {} bytes", kMaxBytes),
+           fmt::format("{}", text.size()));
+  if (is_too_deep(text))
+    refuse(place, "the file is nested too deeply", fmt::format("at most {} levels", kMaxDepth), {});
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) refuse(place, "this is not JSON", "a Hugging Face config.json", {});
+  if (!json.is_object()) refuse(place, "this is no config", "a JSON object", shown(json));
+  return json;
+}
+
+}  // namespace
+
+std::vector<std::string_view> model_types() {
+  std::vector<std::string_view> names;
+  for (const Type& type : kTypes) names.push_back(type.name);
+  return names;
+}
+
+Config parse_config(std::string_view text, const std::string& place) {
+  const Json json = parse(text, place);
+  const Keys keys(json, place);
+  const std::string name = keys.text("model_type", "");
+  if (name.empty())
+    refuse(keys.at("model_type"), "the key is missing", fmt::format("{}", fmt::join(model_types(), ", ")), {});
+  for (const Type& type : kTypes) {
+    if (type.name != name) continue;
+    Config config = type.read(keys);
+    try {
+      check(config);
+    } catch (const Error& error) {
+      ErrorInfo info = error.info();
+      info.place = keys.at(info.place.c_str());
+      throw Error(info);
+    }
+    return config;
+  }
+  refuse(keys.at("model_type"), "native models of this type do not exist",
+         fmt::format("{}", fmt::join(model_types(), ", ")), shown(Json(name)),
+         "record the model with the PyTorch capture (tidemark.capture) instead");
+}
+
+Config read_config(const std::string& path) {
+  const std::unique_ptr<ByteSource> source = open_file_source(path);
+  std::string text;
+  std::array<char, 65536> buffer;
+  while (text.size() <= kMaxBytes) {
+    const std::size_t count = source->read(buffer);
+    if (count == 0) break;
+    text.append(buffer.data(), count);
+  }
+  return parse_config(text, path);
+}
+
+}  // namespace tidemark::zoo

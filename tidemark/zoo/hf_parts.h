@@ -1,0 +1,22 @@
+#pragma once
+
+#include "tidemark/nn/layers.h"
+
+// Functions that several models of the `transformers` library (5.22) share, op by op as they run there.
+
+namespace tidemark::zoo {
+
+using nn::Dims;
+using nn::DType;
+using nn::Net;
+using nn::Runtime;
+using nn::Tensor;
+
+// arange(length): the positions of a sequence, [1, length].
+Tensor position_ids(Runtime& rt, std::int64_t length);
+// The search for several sequences packed in one row, which finds none.
+void look_for_packed_sequences(Runtime& rt, const Tensor& positions, std::int64_t batch);
+// The loss of a causal language model: targets are the labels, shifted by one.
+Tensor causal_lm_loss(Runtime& rt, const Tensor& logits, const Tensor& labels, std::int64_t vocabulary);
+
+}  // namespace tidemark::zoo

@@ -1,0 +1,68 @@
+#include "tidemark/zoo/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tidemark::zoo {
+
+namespace {
+
+constexpr std::int64_t kLongestDefault = 8192;
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;
+
+void require_option(bool holds, const char* place, const char* expected, std::int64_t got) {
+  if (holds) return;
+  throw Error({.kind = ErrorKind::kInput,
+               .place = place,
+               .problem = "this model cannot take it",
+               .expected = expected,
+               .got = fmt::format("{}", got),
+               .remedy = {}});
+}
+
+Batch batch_of(const Config& config, const StepOptions& options) {
+  Batch batch;
+  batch.size = options.batch;
+  batch.input_needs_grad = options.input_needs_grad;
+  require_option(options.batch >= 1 && options.batch <= kMostTokens, "batch", "a whole number from 1 on",
+                 options.batch);
+  const std::int64_t positions = positions_of(config);
+  batch.length = options.sequence != 0 ? options.sequence : std::min(positions, kLongestDefault);
+  if (takes_images(config)) {
+    const auto* vit = std::get_if<ViTConfig>(&config);
+    batch.image = options.image != 0 ? options.image : vit != nullptr ? vit->image : 224;
+    require_option(batch.image >= 1 && batch.image <= 1 << 20, "image", "1 to 1048576 pixels", batch.image);
+    if (const auto* unet = std::get_if<UNetConfig>(&config))
+      require_option(batch.image % (std::int64_t{1} << unet->depth) == 0, "image",
+                     "a size that can be halved often enough", batch.image);
+    if (vit != nullptr)
+      require_option(batch.image == vit->image, "image", "the size the positions are for", batch.image);
+  } else {
+    const bool is_limited = std::holds_alternative<Gpt2Config>(config) || std::holds_alternative<BertConfig>(config) ||
+                            std::holds_alternative<ToyGptConfig>(config);
+    require_option(batch.length >= 1 && batch.length <= kMostTokens, "sequence", "a whole number from 1 on",
+                   batch.length);
+    if (is_limited)
+      require_option(batch.length <= positions, "sequence", "at most as many tokens as the model has positions",
+                     batch.length);
+    if (const auto* llama = std::get_if<LlamaConfig>(&config); llama != nullptr && llama->window > 0)
+      require_option(batch.length <= llama->window, "sequence",
+                     "at most the attention's window: native models have no sliding window", batch.length);
+  }
+  return batch;
+}
+
+}  // namespace
+
+step::Step record(const Config& config, const StepOptions& options) {
+  check(config);
+  const Batch batch = batch_of(config, options);
+  nn::Runtime rt(options.target);
+  nn::Net net(rt, options.dtype);
+  const std::unique_ptr<Model> model = build(net, config, batch);
+  return nn::record_step(
+      net, model->inputs(), [&] { return model->loss(); }, options.training);
+}
+
+}  // namespace tidemark::zoo
