@@ -56,7 +56,7 @@ std::vector<std::string> wrong_includes(const std::string& folder, const std::st
 
 std::vector<std::string> forbidden_calls(const std::string& text) {
   static const std::regex kCalls(
-      R"((std::cout|std::cerr|std::clog|\bprintf\s*\(|\bfprintf\s*\(|\bputs\s*\(|fmt::print|<iostream>|\bgetenv\b|\bsetenv\b|\b_?exit\s*\(\s*\w*\s*\)\s*;|\babort\s*\(|std::terminate))");
+      R"((std::cout|std::cerr|std::clog|\bprintf\s*\(|\bfprintf\s*\(|\bputs\s*\(|fmt::print|<iostream>|\bgetenv\b|\bsetenv\b|(?:^|[^.>\w])_?exit\s*\(\s*\w*\s*\)\s*;|\babort\s*\(|std::terminate))");
   std::vector<std::string> calls;
   for (auto it = std::sregex_iterator(text.begin(), text.end(), kCalls); it != std::sregex_iterator(); ++it)
     calls.push_back((*it)[1]);

@@ -91,7 +91,7 @@ class Engine {
 
   Grads call(GradNode& node, Grads grads) {
     if (node.leaf != nullptr) {
-      accumulate(node, std::move(grads[0]));
+      accumulate(node, grads[0]);
       return {};
     }
     Grads outputs = apply(node, grads);
