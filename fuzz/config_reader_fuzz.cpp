@@ -6,7 +6,6 @@
 
 #include "fuzz_check.h"
 #include "tidemark/base/error.h"
-#include "tidemark/base/utf8.h"
 #include "tidemark/zoo/config_file.h"
 #include "tidemark/zoo/record.h"
 
@@ -16,17 +15,6 @@ using namespace tidemark;
 
 // A model of many layers is as good as one of few, and slower.
 constexpr std::int64_t kMostLayers = 4;
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
-
-void check_error(const Error& error) {
-  FUZZ_CHECK(error.info().kind == ErrorKind::kInput || error.info().kind == ErrorKind::kLimit);
-  const std::string_view text = error.what();
-  FUZZ_CHECK(!error.info().problem.empty());
-  FUZZ_CHECK(text.size() < 1000);
-  FUZZ_CHECK(is_utf8(text));
-  for (const char c : text) FUZZ_CHECK(!is_control(c));
-}
 
 }  // namespace
 

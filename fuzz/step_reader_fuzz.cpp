@@ -8,7 +8,6 @@
 #include "fuzz_check.h"
 #include "tidemark/base/byte_source.h"
 #include "tidemark/base/error.h"
-#include "tidemark/base/utf8.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/plan/policies.h"
 #include "tidemark/step/dump.h"
@@ -24,24 +23,11 @@ using namespace tidemark::step;
 // Small, so that limits are reached by small inputs and every run is quick.
 constexpr ReadOptions kOptions = {.max_line_bytes = 1 << 13, .max_total_bytes = 1 << 18, .max_expansion = 200};
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
-
-// A message goes to terminals, logs and Python strings.
-void check_error(const tidemark::Error& error) {
-  FUZZ_CHECK(error.info().kind == tidemark::ErrorKind::kInput || error.info().kind == tidemark::ErrorKind::kLimit);
-  const std::string_view text = error.what();
-  FUZZ_CHECK(text.starts_with("[fuzz"));
-  FUZZ_CHECK(!error.info().problem.empty());
-  FUZZ_CHECK(text.size() < 1000);
-  FUZZ_CHECK(tidemark::is_utf8(text));
-  for (const char c : text) FUZZ_CHECK(!is_control(c));
-}
-
 std::optional<Step> read(std::string_view text) {
   try {
     return parse_step(text, "fuzz", kOptions);
   } catch (const tidemark::Error& error) {
-    check_error(error);
+    check_reader_error(error);
     return std::nullopt;
   }
 }

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
+#include "tidemark/base/edit_distance.h"
 #include "tidemark/base/error.h"
 #include "tidemark/base/utf8.h"
 #include "tidemark/device/embedded.h"
@@ -21,28 +21,12 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// How many letters must change, come or go to make one text of the other.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t above = row[j + 1];
-      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] == b[j] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
 std::vector<std::string> nearest_names(const std::string& name) {
   constexpr std::size_t kShown = 3;
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const Device& device : built_in_devices()) {
     const bool contains = name.size() >= 2 && device.name.find(name) != std::string::npos;
-    ranked.emplace_back(contains ? 0 : distance(name, device.name), device.name);
+    ranked.emplace_back(contains ? 0 : edit_distance(name, device.name), device.name);
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::string> names;

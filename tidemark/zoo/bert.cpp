@@ -304,12 +304,7 @@ class Bert : public Model, public Module {
     const std::vector<Tensor> results = called_for_all({&ids_, &ids_}, [&]() -> std::vector<Tensor> {
       Tensor hidden = bert_(ids_);
       Tensor scores = cls_(hidden);
-      Tensor loss;
-      {
-        const Tensor flat = ops::view(rt(), scores, Dims{-1, config_.vocabulary});
-        const Tensor targets = ops::view(rt(), ids_, Dims{-1});
-        loss = nn::cross_entropy(rt(), flat, targets);
-      }
+      Tensor loss = class_loss(rt(), scores, ids_, config_.vocabulary);
       hidden.reset();
       return {std::move(loss), std::move(scores)};
     });

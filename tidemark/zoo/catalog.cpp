@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tidemark/base/edit_distance.h"
+
 namespace tidemark::zoo {
 
 namespace {
@@ -156,22 +158,6 @@ const std::vector<Entry>& entries() {
       {"toy-gpt", ToyGptConfig{}, kTorch},
   };
   return kEntries;
-}
-
-// How many letters have to change.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t corner = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
-      corner = row[j];
-      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 // -- checks --
@@ -339,7 +325,7 @@ std::string nearest_model(std::string_view name) {
   std::size_t least = kTooFar;
   if (name.size() > 64) return {};
   for (const Entry& entry : entries()) {
-    const std::size_t d = distance(name, entry.name);
+    const std::size_t d = edit_distance(name, entry.name);
     if (d < least) {
       least = d;
       best = entry.name;

@@ -38,6 +38,12 @@ void look_for_packed_sequences(Runtime& rt, const Tensor& positions, std::int64_
   ops::drop(first, difference, mask);
 }
 
+Tensor class_loss(Runtime& rt, const Tensor& scores, const Tensor& labels, std::int64_t classes) {
+  const Tensor flat = ops::view(rt, scores, Dims{-1, classes});
+  const Tensor targets = ops::view(rt, labels, Dims{-1});
+  return nn::cross_entropy(rt, flat, targets);
+}
+
 Tensor causal_lm_loss(Runtime& rt, const Tensor& logits, const Tensor& labels, std::int64_t vocabulary) {
   static const Op pad("aten.constant_pad_nd.default");
   // The loss is computed in single precision.

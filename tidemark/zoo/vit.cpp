@@ -209,12 +209,7 @@ class ViT : public Model, public Module {
     const std::vector<Tensor> results = called_for_all({&images_, &labels_}, [&]() -> std::vector<Tensor> {
       Tensor hidden = vit_(images_);
       Tensor logits = classifier_(ops::select(rt(), hidden, 1, 0));
-      Tensor loss;
-      {
-        const Tensor flat = ops::view(rt(), logits, Dims{-1, config_.classes});
-        const Tensor targets = ops::view(rt(), labels_, Dims{-1});
-        loss = nn::cross_entropy(rt(), flat, targets);
-      }
+      Tensor loss = class_loss(rt(), logits, labels_, config_.classes);
       hidden.reset();
       return {std::move(loss), std::move(logits)};
     });
