@@ -50,6 +50,6 @@ way, then run again with TIDEMARK_SKIP_PACKAGES=1"
   # Some other source of the machine may be broken; whether that matters, the installation tells.
   run_logged apt-update "${as_root[@]}" update || true
   run_logged apt-install "${as_root[@]}" install --yes --no-install-recommends "${missing[@]}" ||
-    fail "Debian packages could not be installed; check the network, and that this user may use sudo and $logs/apt-update.log, or run as root: $by_hand"
+    fail "Debian packages could not be installed; check the network and that this user may use sudo (see $logs/apt-update.log), or run as root: $by_hand"
   end "installed ${#missing[@]}"
 }

@@ -81,7 +81,7 @@ pins_missing() {
   [[ -n $missing ]]
 }
 
-advice_pip="check the network, or choose another package index with --index-url URL"
+advice_pip="check the network and the free disk space, or choose another package index with --index-url URL"
 
 ensure_build_tools() {
   begin "Python build tools"

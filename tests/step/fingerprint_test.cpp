@@ -74,6 +74,8 @@ TEST(Fingerprint, EveryFieldCountsOrIsDocumentedNotTo) {
       {"what a call is given", "[0,null,0,0,[0],[1]]", "[0,null,0,0,[],[1]]", true},
       {"what a call returns", "[0,null,0,0,[0],[1]]", "[0,null,0,0,[0],[0]]", true},
       {"the order of events", "[\"free\",1]\n[\"phase\",1]", "[\"phase\",1]\n[\"free\",1]", true},
+      {"a tensor's version", "[0,0,0,0,false]", "[0,1,0,0,false]", true},
+      {"whether a tensor is a view", "[0,0,0,0,false]", "[0,0,0,0,true]", true},
       {"FLOPs", R"(null,null,null,null,"",null,0,null])", R"(null,5,null,null,"",null,0,null])", false},
       {"bytes moved", R"(null,null,null,null,"",null,0,null])", R"(null,null,5,6,"",null,0,null])", false},
       {"the source file", R"("train.py")", R"("/elsewhere/train.py")", false},

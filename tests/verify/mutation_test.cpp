@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 
 #include "random_case.h"
@@ -13,6 +14,9 @@ struct Mistake {
   Mutation mutation = Mutation::kNone;
   std::string name;
 };
+
+// Without it a failure and the list of tests would print the bytes of the string, pointers among them.
+void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
 
 class Mutations : public testing::TestWithParam<Mistake> {};
 

@@ -7,6 +7,7 @@
 #include <zstd_errors.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -168,6 +169,18 @@ class ZstdSource : public ByteSource {
 }  // namespace
 
 std::unique_ptr<ByteSource> open_file_source(const std::string& path) { return std::make_unique<FileSource>(path); }
+
+std::string read_small_file(const std::string& path, std::size_t max_bytes) {
+  const auto source = open_file_source(path);
+  std::string text;
+  std::array<char, 1 << 14> buffer{};
+  while (text.size() <= max_bytes) {
+    const std::size_t n = source->read(std::span(buffer).first(std::min(buffer.size(), max_bytes + 1 - text.size())));
+    if (n == 0) break;
+    text.append(buffer.data(), n);
+  }
+  return text;
+}
 
 std::unique_ptr<ByteSource> make_memory_source(std::string_view data) { return std::make_unique<MemorySource>(data); }
 

@@ -31,6 +31,10 @@ struct DecompressLimits {
 // Throws: Error (io) when the file cannot be opened or is a folder.
 std::unique_ptr<ByteSource> open_file_source(const std::string& path);
 
+// The file's bytes, but never more than one beyond `max_bytes`, so that a reader notices a file that is too large.
+// Throws: Error (io).
+std::string read_small_file(const std::string& path, std::size_t max_bytes);
+
 // `data` must outlive the source.
 std::unique_ptr<ByteSource> make_memory_source(std::string_view data);
 

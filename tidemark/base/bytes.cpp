@@ -59,7 +59,10 @@ struct Amount {
 
 Amount read_amount(std::string_view text, std::string_view place, std::string_view hint) {
   const auto prefix = read_decimal_prefix(text);
-  if (!prefix) refuse(text, place, "this is not a size", hint);
+  if (!prefix) {
+    const bool starts_as_number = !text.empty() && text.front() >= '0' && text.front() <= '9';
+    refuse(text, place, starts_as_number ? "the number has too many digits" : "this is not a size", hint);
+  }
   std::string_view unit = prefix->rest;
   if (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   if (unit.empty()) refuse(text, place, "the size has no unit (GiB is 2^30 bytes, GB is 10^9)", hint);

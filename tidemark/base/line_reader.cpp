@@ -49,7 +49,7 @@ std::optional<std::string_view> LineReader::next() {
                    .problem = "the line is too long",
                    .expected = fmt::format("at most {}", format_bytes(limits_.max_line_bytes)),
                    .got = {},
-                   .remedy = "check that this is a step file; one record stands on one line"});
+                   .remedy = "check that this is the right file; one record stands on one line"});
     }
     if (found != nullptr) {
       ++line_;

@@ -236,6 +236,7 @@ class Tracker {
       snapshot(it->second, ReferenceState::kPreBackward);
       snapshot(it->second, ReferenceState::kPeakBackward);
       in_backward_.insert(step_[it->second].module);
+      record_.backward_pre.push_back(step_[it->second].module);
     }
   }
 
@@ -249,6 +250,7 @@ class Tracker {
     for (auto [it, end] = ends_.equal_range(at); it != end; ++it) {
       snapshot(it->second, ReferenceState::kPostBackward);
       in_backward_.erase(in_backward_.find(step_[it->second].module));
+      record_.backward_post.push_back(step_[it->second].module);
     }
   }
 
@@ -314,6 +316,7 @@ class Tracker {
     record_of(step_[call].module).output_bytes = known_bytes(step_.outputs(step_[call]));
     snapshot(call, ReferenceState::kPostForward);
     in_forward_.pop_back();
+    record_.forward_post.push_back(step_[call].module);
   }
 
   // A snapshot that is exceeded is replaced; the first of several equal ones stays.

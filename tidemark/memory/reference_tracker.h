@@ -60,6 +60,8 @@ struct ReferenceRecord {
   ReferenceSnapshot current;             // after the last event
   ReferenceSnapshot peak;                // after an op, or at the start
   std::vector<ReferenceModule> modules;  // those that were called, in the order of their first calls
+  // One entry per call, where its forward ends, its backward begins and ends.
+  std::vector<step::ModuleId> forward_post, backward_pre, backward_post;
 };
 
 struct ReferenceOptions {

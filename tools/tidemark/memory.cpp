@@ -127,7 +127,9 @@ Command add_memory(CLI::App& root) {
       ->type_name("VIEW")
       ->check(CLI::IsMember({"category", "module", "moment"}));
   add_count(*app, "--depth", options->depth, "show modules down to N levels below the root");
-  app->add_option("--csv", options->csv, "also write every allocation and free to FILE")->type_name("FILE");
+  app->add_option("--csv", options->csv, "also write every allocation and free to FILE")
+      ->type_name("FILE")
+      ->check([](const std::string& path) { return path.empty() ? "the name of the file is empty" : std::string(); });
   app->add_option("--workspace", options->workspace,
                   "kernels' scratch memory; by default STEP.workspace.jsonl, if it is there")
       ->type_name("FILE");

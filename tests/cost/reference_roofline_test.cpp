@@ -1,0 +1,63 @@
+#include "tidemark/cost/reference_roofline.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "../support/published_gpt.h"
+#include "tidemark/base/error.h"
+
+namespace tidemark::cost {
+namespace {
+
+// PyTorch's own regression test: a product of two 64 x 64 matrices at 1000 TFLOPS.
+TEST(ReferenceRoofline, CountsAMultiplyAddOnce) {
+  EXPECT_NEAR(reference_compute_ns(2.0 * 64 * 64 * 64, {1000, 0.75}), 0.34953, 1e-5);
+}
+
+TEST(ReferenceRoofline, KnowsTheFamilyOfAnOp) {
+  EXPECT_EQ(family_of("aten.addmm.default"), "addmm");
+  EXPECT_EQ(family_of("aten._unsafe_view.default"), "_unsafe_view");
+  EXPECT_EQ(family_of("addmm"), "addmm");
+}
+
+// Published for one block of the toy GPT on an A100 with 19.49184 TFLOPS and 1935.36 GB/s, in ms. By hand for w1: its
+// product has 2 x 8192 x 768 x 3072 FLOPs, half of it at 0.75 x 19.49184e12 a second is 1.32208 ms.
+TEST(ReferenceRoofline, GivesThePublishedTimesOfABlock) {
+  const step::Step step = test::published_gpt_step();
+  const auto times = reference_times_ms(step, find_reference_hardware(ReferenceLine::kM, "a100-80-pcie"));
+  std::map<std::string, std::vector<double>> by_op;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const step::Op& op = step.tables().ops[i];
+    if (step[op.pass].kind != step::PassKind::kForward || op.call.is_none()) continue;
+    if (!step.fqn(step[op.call].module).starts_with("layers.0")) continue;
+    if (times[i] > 0) by_op[std::string(family_of(step.text(op.name)))].push_back(times[i]);
+  }
+  const std::map<std::string, std::vector<double>> published = {
+      {"native_layer_norm", {0.02604, 0.02604}},
+      {"mm", {0.33052, 0.33052, 0.33052, 0.33052}},
+      {"_scaled_dot_product_efficient_attention", {0.88139}},
+      {"native_dropout", {0.02926, 0.02926}},
+      {"add", {0.03901, 0.03901}},
+      {"addmm", {1.32208, 1.32208}},
+      {"gelu", {0.10403}},  // reads and writes 100,663,296 B
+  };
+  for (const auto& [name, expected] : published) {
+    ASSERT_EQ(by_op[name].size(), expected.size()) << name;
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(by_op[name][i], expected[i], 1e-5) << name;
+  }
+}
+
+TEST(ReferenceRoofline, NamesTheDevicesItKnows) {
+  try {
+    find_reference_hardware(ReferenceLine::kM, "h100-sxm");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "[device] reference-m has no such device; expected a100-80-pcie, m60, got \"h100-sxm\"; try: take one of "
+              "these, or the model without a name for any device");
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::cost

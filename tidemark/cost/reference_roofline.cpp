@@ -1,0 +1,195 @@
+#include "tidemark/cost/reference_roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "tidemark/base/error.h"
+#include "tidemark/ops/tensor.h"
+#include "tidemark/step/dtype.h"
+
+namespace tidemark::cost {
+
+namespace {
+
+using step::DType;
+using step::OpId;
+using step::Step;
+using step::TensorId;
+
+constexpr double kFactorM = 0.75;
+constexpr std::int64_t kRoundingBytes = 512;
+
+// What torch queried from the cards of the published runs: SMs x 4 x clock x 32 for float32 without tensor cores, x 512
+// with them for half types; bandwidth from memory clock and bus. A100 PCIe 80 GB: 108 SMs at 1.41 GHz, 1.512 GHz on
+// 5120 bits; Tesla M60: 16 SMs at 1.177 GHz, 2.505 GHz on 256 bits.
+constexpr ReferenceHardware kLineM[] = {
+    {ReferenceLine::kM, "a100-80-pcie", 1935.36, {}, {{19.49184, kFactorM}}, {{311.86944, kFactorM}}},
+    {ReferenceLine::kM, "m60", 160.3, {}, {{2.410, kFactorM}}, {}},
+};
+
+// The presets of the successor. 1979 and 1671 are the figures with structured sparsity, as it has them.
+constexpr ReferenceRate kA100Single = {19.5, 0.55};
+constexpr ReferenceRate kA100Double = {9.7, 0.55};
+constexpr ReferenceRate kA100Half = {312, 0.65};
+constexpr ReferenceHardware kLineB[] = {
+    {ReferenceLine::kB, "a100-40-pcie", 1555, kA100Double, kA100Single, kA100Half},
+    {ReferenceLine::kB, "a100-80-pcie", 1935, kA100Double, kA100Single, kA100Half},
+    {ReferenceLine::kB, "a100-40-sxm", 1555, kA100Double, kA100Single, kA100Half},
+    {ReferenceLine::kB, "a100-80-sxm", 2039, kA100Double, kA100Single, kA100Half},
+    {ReferenceLine::kB, "h100-sxm", 3350, {{34, 0.3}}, {{67, 0.5}}, {{1979, 0.75}}},
+    {ReferenceLine::kB, "h100-nvl", 3900, {{30, 0.5}}, {{60, 0.5}}, {{1671, 0.75}}},
+};
+
+// The compiler's data sheets (torch._inductor.analysis.device_info, 2.13); H100's are halved there, since the sheet
+// counts structured sparsity.
+constexpr ReferenceHardware kLineN[] = {
+    {ReferenceLine::kN, "b200", 7700, {{37, kFactorM}}, {{75, kFactorM}}, {{2250, kFactorM}}},
+    {ReferenceLine::kN, "h100-sxm", 3350, {{33.5, kFactorM}}, {{33.5, kFactorM}}, {{989.5, kFactorM}}},
+    {ReferenceLine::kN, "a100-80-sxm", 2039, {{19.5, kFactorM}}, {{19.5, kFactorM}}, {{312.5, kFactorM}}},
+    {ReferenceLine::kN, "l4", 3350, {{15.1, kFactorM}}, {{30.3, kFactorM}}, {{242, kFactorM}}},
+    {ReferenceLine::kN, "mi350x", 8000, {{72.1, kFactorM}}, {{144.2, kFactorM}}, {{2309.6, kFactorM}}},
+    {ReferenceLine::kN, "mi300x", 5300, {{163.4, kFactorM}}, {{163.4, kFactorM}}, {{1307.4, kFactorM}}},
+    {ReferenceLine::kN, "mi300a", 5300, {{122.6, kFactorM}}, {{122.6, kFactorM}}, {{980.6, kFactorM}}},
+    {ReferenceLine::kN, "mi210", 1600, {{45.3, kFactorM}}, {{45.3, kFactorM}}, {{181, kFactorM}}},
+    {ReferenceLine::kN, "arc-b580", 456, {{6.83, kFactorM}}, {{13.67, kFactorM}}, {{116.5, kFactorM}}},
+};
+
+// Families that cost nothing: views, and creations.
+const std::unordered_set<std::string_view>& free_families() {
+  static const std::unordered_set<std::string_view> families = {
+      "lift_fresh", "t",          "transpose", "view",       "detach",      "_unsafe_view", "split",
+      "adjoint",    "as_strided", "diagonal",  "expand",     "expand_as",   "movedim",      "permute",
+      "select",     "squeeze",    "mT",        "mH",         "real",        "imag",         "view_as",
+      "unflatten",  "unfold",     "unbind",    "unsqueeze",  "vsplit",      "hsplit",       "split_with_sizes",
+      "swapaxes",   "swapdims",   "chunk",     "randint",    "randn",       "rand",         "randn_like",
+      "rand_like",  "arange",     "ones_like", "zeros_like", "randint_like"};
+  return families;
+}
+
+bool moved_twice(std::string_view family) {
+  return family == "native_group_norm" || family == "_log_softmax" || family == "native_layer_norm";
+}
+
+// Line b divides its traffic by this: caches hold a third of it.
+constexpr double kCacheFactorB = 1.5;
+
+double traffic_bytes(const Step& step, TensorId id, ReferenceLine line) {
+  const step::Tensor& tensor = step[id];
+  if (line != ReferenceLine::kN) {
+    const std::int64_t bytes = step[tensor.storage].bytes;
+    return static_cast<double>((bytes + kRoundingBytes - 1) / kRoundingBytes * kRoundingBytes);
+  }
+  const step::Layout& layout = step[tensor.layout];
+  double bytes = static_cast<double>(step::item_bytes(layout.dtype));
+  const auto sizes = step.sizes(layout);
+  const auto strides = step.strides(layout);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (strides[i] != 0) bytes *= static_cast<double>(sizes[i]);
+  return bytes;
+}
+
+// The type an op computes in: the smallest floating one it returns.
+std::optional<DType> computing_type(const Step& step, const step::Op& op) {
+  std::optional<DType> smallest;
+  for (const step::Output& output : step.outputs(op)) {
+    const DType dtype = step[step[output.tensor].layout].dtype;
+    if (!ops::is_floating(dtype)) continue;
+    if (!smallest || step::item_bytes(dtype) < step::item_bytes(*smallest)) smallest = dtype;
+  }
+  return smallest;
+}
+
+const std::optional<ReferenceRate>& rate_of(const ReferenceHardware& hardware, DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return hardware.float64;
+    case DType::kFloat32:
+      return hardware.float32;
+    default:
+      return hardware.half;
+  }
+}
+
+double compute_ns(const Step& step, OpId id, const ReferenceHardware& hardware) {
+  const step::Op& op = step[id];
+  if (op.flops <= 0) return 0;
+  const auto dtype = computing_type(step, op);
+  if (!dtype) return 0;
+  const auto& rate = rate_of(hardware, *dtype);
+  if (!rate) {
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = fmt::format("op {} ({})", id.value(), step.text(op.name)),
+                 .problem = fmt::format("{} knows no peak of {} for {}",
+                                        kReferenceLineNames[static_cast<std::size_t>(hardware.line)], hardware.name,
+                                        step::name_of(*dtype)),
+                 .expected = {},
+                 .got = {},
+                 .remedy = "take another device, or record the step in another type"});
+  }
+  return reference_compute_ns(static_cast<double>(op.flops), *rate);
+}
+
+double op_ns(const Step& step, OpId id, const ReferenceHardware& hardware) {
+  const step::Op& op = step[id];
+  const std::string_view family = family_of(step.text(op.name));
+  if (free_families().contains(family)) return 0;
+  double bytes = 0;
+  for (const TensorId input : step.inputs(op)) bytes += traffic_bytes(step, input, hardware.line);
+  for (const step::Output& output : step.outputs(op)) bytes += traffic_bytes(step, output.tensor, hardware.line);
+  if (hardware.line == ReferenceLine::kB) bytes *= (moved_twice(family) ? 2.0 : 1.0) / kCacheFactorB;
+  return std::max(compute_ns(step, id, hardware), reference_transfer_ns(bytes, hardware));
+}
+
+}  // namespace
+
+std::string_view family_of(std::string_view op_name) {
+  const std::size_t first = op_name.find('.');
+  if (first == std::string_view::npos) return op_name;
+  const std::size_t last = op_name.find('.', first + 1);
+  return op_name.substr(first + 1, last == std::string_view::npos ? last : last - first - 1);
+}
+
+std::vector<ReferenceHardware> reference_hardware(ReferenceLine line) {
+  switch (line) {
+    case ReferenceLine::kM:
+      return {std::begin(kLineM), std::end(kLineM)};
+    case ReferenceLine::kB:
+      return {std::begin(kLineB), std::end(kLineB)};
+    case ReferenceLine::kN:
+      return {std::begin(kLineN), std::end(kLineN)};
+  }
+  return {};
+}
+
+ReferenceHardware find_reference_hardware(ReferenceLine line, std::string_view name) {
+  std::string names;
+  for (const ReferenceHardware& hardware : reference_hardware(line)) {
+    if (hardware.name == name) return hardware;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", hardware.name);
+  }
+  throw Error({.kind = ErrorKind::kInput,
+               .place = "device",
+               .problem = fmt::format("{} has no such device", kReferenceLineNames[static_cast<std::size_t>(line)]),
+               .expected = names,
+               .got = fmt::format("\"{}\"", name),
+               .remedy = "take one of these, or the model without a name for any device"});
+}
+
+double reference_compute_ns(double flops, const ReferenceRate& rate) {
+  return flops / 2 / (rate.factor * rate.peak_tflops * 1e12) * 1e9;
+}
+
+double reference_transfer_ns(double bytes, const ReferenceHardware& hardware) {
+  return bytes / hardware.bandwidth_gb_per_s;
+}
+
+std::vector<double> reference_times_ms(const Step& step, const ReferenceHardware& hardware) {
+  std::vector<double> times(step.tables().ops.size());
+  for (std::size_t i = 0; i < times.size(); ++i)
+    times[i] = op_ns(step, OpId(static_cast<std::uint32_t>(i)), hardware) / 1e6;
+  return times;
+}
+
+}  // namespace tidemark::cost
