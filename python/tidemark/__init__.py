@@ -53,7 +53,7 @@ from ._core import (
     workspace_key,
 )
 from .native_models import native
-from .reference import ReferenceTracker
+from .reference import ReferenceTracker, module_info
 from .recording import Recording, capture, capture_batch
 
 __all__ = [
@@ -97,6 +97,7 @@ __all__ = [
     "format_bytes_exact",
     "groups",
     "models",
+    "module_info",
     "native",
     "parse_budget",
     "parse_bytes",

@@ -1,10 +1,12 @@
-"""The views of PyTorch's own memory tracker (torch.distributed._tools.mem_tracker), from one recorded step."""
+"""What PyTorch's own planning tools (torch.distributed._tools) see of a model, from one recorded step."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections import OrderedDict
 
-from ._core import Step, reference_tracker
+from ._core import Step, module_info_json, reference_times, reference_tracker
 
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -55,6 +57,29 @@ class ReferenceTracker:
     def modules(self) -> dict[str, list[dict]]:
         """By device, the records of all modules that were called: bytes, and the snapshots of their states."""
         return {device: record["modules"] for device, record in self._records.items()}
+
+
+def module_info(
+    step: Step,
+    *,
+    cost: str = "reference-m",
+    device: str = "a100-80-pcie",
+    on: str = "",
+    counts_stale: bool = False,
+) -> dict:
+    """The `ModuleInfo` of torch.distributed._tools.ilp_utils: what its `parse_module_info` and `sac_milp` take.
+
+    `cost` is one of PyTorch's estimators ("reference-m", "reference-b", "reference-n") and `device` one that it knows;
+    its rules for operators and trade-offs are taken with it. Only storages on the device `on` count, unless it is empty.
+
+    >>> graph = torch.distributed._tools.ilp_utils.parse_module_info(tidemark.module_info(step))
+    """
+    rules = "reference-b" if cost == "reference-b" else "reference-m"
+    times = reference_times(step, cost, device)
+    info = json.loads(module_info_json(step, times, rules, on, counts_stale))
+    for stats in info["mod_stats"]:
+        stats["tradeoff_curve"] = OrderedDict((float(x), y) for x, y in stats["tradeoff_curve"].items())
+    return info
 
 
 def _scale(units: str) -> int:

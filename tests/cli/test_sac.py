@@ -1,0 +1,57 @@
+"""tidemark sac: the tables of one module, by our rules and by those of PyTorch's estimator, and the exported file."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.fast
+
+
+@pytest.mark.parametrize("cost, device", [("tidemark", "a100"), ("reference-m", "a100-80-pcie"), ("reference-b", "h100-sxm"), ("reference-n", "b200")])
+def test_totals_are_those_of_the_rows(cli, cost, device):
+    data = cli.json("sac", "toy-gpt", "--module", "layers.0", "--device", device, "--cost", cost)
+    assert data["total_bytes"] == sum(o["bytes"] for o in data["operators"])
+    assert data["total_ms"] == pytest.approx(sum(o["ms"] for o in data["operators"]))
+    assert data["rules"] == ("reference-m" if cost == "reference-n" else cost)
+    members = [m for c in data["candidates"] for m in c["members"]] + data["stored"] + data["recomputed"]
+    assert sorted(members) == list(range(len(data["operators"])))  # every op is in one group
+    frontier = [(p["given_up_bytes"], p["recompute_ms"]) for p in data["frontier"]]
+    assert frontier == sorted(set(frontier))
+    assert frontier[-1][0] == data["total_bytes"]
+    # The greedy order is one way among those that the frontier is the best of.
+    given_up, cost_ms = 0, sum(data["operators"][i]["ms"] for i in data["recomputed"])
+    for candidate in data["candidates"]:
+        given_up, cost_ms = given_up + candidate["bytes"], cost_ms + candidate["ms"]
+        assert min(ms for size, ms in frontier if size >= given_up) <= cost_ms + 1e-9
+
+
+def test_the_text_fits_and_names_its_parts(cli):
+    result = cli("sac", "toy-gpt", "--module", "layers.0", "--device", "a100")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    for part in ("layers.0: ", "given up in greedy order", "fitted: ", "frontier: "):
+        assert part in result.stdout
+
+
+def test_exports_what_pytorchs_planner_reads(cli, tmp_path):
+    path = tmp_path / "modules.json"
+    done = cli("sac", "toy-gpt", "--module", "", "--device", "a100-80-pcie", "--cost", "reference-m", "--export", path)
+    assert done.returncode == 0, done.stderr
+    info = json.loads(path.read_text())
+    names = [stats["fqn"] for stats in info["mod_stats"]]
+    assert names == info["mod_order"]["fw_pre_order"]
+    assert sorted(info["mod_order"]["fw_post_order"]) == sorted(names)
+    root = info["mod_stats"][0]
+    assert root["param_per_module"] > 0 and root["fw_runtime_per_module"] > 0 and not root["is_leaf"]
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--module", "layer.0", "--device", "a100"], 'no module of this name runs in the step; expected the full name of a '
+     'module, "" for the whole model, got layer.0; try: the nearest is "layers.0"'),
+    (["--module", "layers.0", "--device", "a1000"], "try: a100"),
+    (["--module", "layers.0", "--device", "a100", "--cost", "reference-m"], "reference-m has no such device"),
+])
+def test_says_what_is_wrong(cli, arguments, message):
+    result = cli("sac", "toy-gpt", *arguments)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert message in result.stderr
