@@ -93,7 +93,7 @@ struct Constants {
   double region_rng_us = 40;
 
   // How far off totals of a family may be, as a part of them: the mean error on the worst GPU when it is left out.
-  std::array<double, kFamilyCount> error = {0, 0.16, 0.21, 0.40, 0.40, 0.15, 0.15, 0.10, 0.50, 0};
+  std::array<double, kFamilyCount> error = {0, 0.14, 0.21, 0.30, 0.40, 0.18, 0.10, 0.10, 0.50, 0};
   // A reasonable guess for unpriced ops is between nothing and this many times what moving their bytes takes.
   double unpriced_factor = 10;
 };

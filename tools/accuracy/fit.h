@@ -23,6 +23,10 @@ double loss(const OpTimes& times, const std::vector<std::string>& gpus, const co
 // Constants with less loss: one at a time, in smaller and smaller steps, from `start`. Deterministic.
 cost::Constants fit(const OpTimes& times, const std::vector<std::string>& gpus, const cost::Constants& start);
 
+// Round numbers to start a fit from. A fit that started from the library's constants would know of the GPU that it
+// leaves out.
+cost::Constants plain_start();
+
 // By GPU, the constants fitted to the others.
 std::map<std::string, cost::Constants> fit_without_each(const OpTimes& times);
 

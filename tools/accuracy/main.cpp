@@ -1,59 +1,76 @@
-// accuracy DATA: fits the model's constants with each GPU left out in turn, and prints what remains as error.
+// The cost model against measurements: writes docs/accuracy.md, or shows what the constants would be.
+//
+//   build/accuracy                                the page, on stdout
+//   build/accuracy --write docs/accuracy.md       the page, into the file
+//   build/accuracy --fit                          the fitted constants, with each GPU left out and with all
+//   build/accuracy --data FOLDER                  other measurements than data/op_times
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <string>
 
 #include "fit.h"
+#include "page.h"
 #include "scores.h"
+#include "tidemark/base/atomic_file.h"
+
+namespace {
+
+using namespace tidemark;
+using namespace tidemark::accuracy;
+
+std::string constants_text(const OpTimes& times) {
+  auto by_fold = fit_without_each(times);
+  by_fold["all"] = fit(times, kGpus, plain_start());
+  by_fold["now"] = cost::kConstants;
+  std::string text = fmt::format("{:22}", "without");
+  for (const auto& [fold, constants] : by_fold) text += fmt::format("{:>10}", fold);
+  text += "\n";
+  for (const Knob& knob : knobs()) {
+    text += fmt::format("{:22}", knob.name);
+    for (auto& [fold, constants] : by_fold) text += fmt::format("{:10.4g}", *knob.at(constants));
+    text += "\n";
+  }
+  return text;
+}
+
+int run(int argc, char** argv) {
+  std::string folder = "data/op_times";
+  std::string page;
+  bool only_fit = false;
+  for (int i = 1; i < argc; ++i) {
+    const bool has_value = i + 1 < argc;
+    if (std::strcmp(argv[i], "--fit") == 0) {
+      only_fit = true;
+    } else if (std::strcmp(argv[i], "--write") == 0 && has_value) {
+      page = argv[++i];
+    } else if (std::strcmp(argv[i], "--data") == 0 && has_value) {
+      folder = argv[++i];
+    } else {
+      fmt::print(stderr, "accuracy: unknown argument {}; use [--fit] [--write FILE] [--data FOLDER]\n", argv[i]);
+      return 2;
+    }
+  }
+  const OpTimes times = read_op_times(folder);
+  const std::string text = only_fit ? constants_text(times) : page_text(times);
+  if (page.empty()) {
+    fmt::print("{}", text);
+  } else {
+    write_file_atomically(page, text);
+  }
+  return 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  using namespace tidemark;
-  using namespace tidemark::accuracy;
-  const OpTimes times = read_op_times(argv[1]);
-  std::map<std::string, cost::Constants> without;
-  const bool quick = argc > 2 && std::strcmp(argv[2], "--quick") == 0;
-  for (const std::string& gpu : kGpus) {
-    std::vector<std::string> others;
-    for (const std::string& other : kGpus)
-      if (other != gpu) others.push_back(other);
-    without[gpu] = quick ? cost::kConstants : fit(times, others, cost::kConstants);
-  }
-  if (!quick) {
-    without["all"] = fit(times, kGpus, cost::kConstants);
-    for (const Knob& knob : knobs()) {
-      fmt::print("{:22}", knob.name);
-      for (auto& [gpu, constants] : without) fmt::print(" {}={:.4g}", gpu, *knob.at(constants));
-      fmt::print("\n");
-    }
-  }
-  for (const auto& [key, scores] : op_scores(times, without)) {
-    fmt::print("{:11} {:7} mean {:5.1f} worst {:5.1f} roofline {:5.1f}/{:5.1f} |", key.first, key.second,
-               mean_of(scores, &Score::model), worst_of(scores, &Score::model), mean_of(scores, &Score::roofline),
-               worst_of(scores, &Score::roofline));
-    for (const auto& [gpu, s] : scores) fmt::print(" {} {:.1f}", gpu, s.model);
-    fmt::print("\n");
-  }
-  fmt::print("bf16 {:.1f} roofline {:.1f}\n", tensor_core_score(times, cost::kConstants).model,
-             tensor_core_score(times, cost::kConstants).roofline);
-  double e = 0, r = 0;
-  int n = 0;
-  for (const StepScore& s : step_scores(times, without)) {
-    fmt::print("{:8} {:30} {:8.1f} ms model {:+.1f}% roofline {:+.1f}%\n", s.step->gpu, s.step->name,
-               s.step->seconds * 1e3, 100 * (s.model_s / s.step->seconds - 1),
-               100 * (s.roofline_s / s.step->seconds - 1));
-    if (s.step->gpu != "P4") {
-      e += std::abs(s.model_s / s.step->seconds - 1);
-      r += std::abs(s.roofline_s / s.step->seconds - 1);
-      ++n;
-    }
-  }
-  fmt::print("steps without P4: {:.1f} roofline {:.1f}\n", 100 * e / n, 100 * r / n);
-  for (const auto& [op, scores] : rankings(times, without)) {
-    fmt::print("rank {:11}", op);
-    for (const auto& [gpu, s] : scores) fmt::print(" {} {:.1f} ({:.1f})", gpu, s.model, s.roofline);
-    fmt::print("\n");
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "accuracy: {}\n", error.what());
+    return 1;
   }
 }
