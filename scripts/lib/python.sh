@@ -176,9 +176,14 @@ ensure_package() {
     end "unchanged"
     return
   fi
+  # The release build has compiled the library already: only the bindings are left to compile.
+  rm -rf build/wheel build/installed
+  run_logged install-release cmake --install build --prefix build/installed ||
+    fail "the release build could not be copied to build/installed; see $current_log"
   # First a wheel, so that a build that fails leaves the installed package as it was.
-  rm -rf build/wheel
-  run_logged wheel "$venv_python" -m pip wheel --no-build-isolation --no-deps --no-index --wheel-dir build/wheel . ||
+  run_logged wheel "$venv_python" -m pip wheel --no-build-isolation --no-deps --no-index --wheel-dir build/wheel \
+    --config-settings=cmake.define.TIDEMARK_USE_INSTALLED=ON \
+    --config-settings=cmake.define.tidemark_ROOT="$PWD/build/installed" . ||
     fail "the Python package did not build; see $logs/wheel.log"
   rm -f $venv_notes/package
   pip_install pip-package --no-deps --no-index --force-reinstall build/wheel/*.whl ||

@@ -60,6 +60,24 @@ TEST(Policies, BlocksAreTheNumberedChildrenOfTheOutermostContainers) {
   EXPECT_THAT(find_blocks(p.finish()), ElementsAre(e0, e1, s0, s1, s2));
 }
 
+TEST(Policies, ALayerThatRunsAgainAndAgainIsABlock) {
+  TinyProgram p;
+  const ModuleId groups = p.module(p.root, "groups", "ModuleList");
+  const ModuleId shared = p.module(groups, "0", "Layer");
+  const ModuleId once = p.module(p.module(p.root, "other", "ModuleList"), "0", "Layer");
+  const TensorId x = p.resident(Role::kInput, 10);
+  p.pass(PassKind::kForward);
+  for (const ModuleId module : {shared, shared, shared, once}) {
+    const CallId call = p.enter(module, {x});
+    p.pack(x);
+    p.op("aten.mm.default", {x}, 1);
+    p.exit(call, {});
+  }
+  const Step step = p.finish();
+  EXPECT_THAT(find_blocks(step), ElementsAre(shared));
+  EXPECT_EQ(make_plan(step, {PolicyKind::kFull}).units.size(), 3u);
+}
+
 // Four layers, each: three matrix products, an attention, a collective, and one save.
 struct Layers {
   TinyProgram p;

@@ -47,6 +47,15 @@ struct Source {
   friend bool operator==(const Source&, const Source&) = default;
 };
 
+// How long one op took on the device when it was run, by its key (tidemark/step/op_key.h).
+struct MeasuredOp {
+  std::string key;
+  std::int64_t time_ps = 0;    // the median
+  std::int64_t spread_ps = 0;  // half of the distance between the quartiles
+
+  friend bool operator==(const MeasuredOp&, const MeasuredOp&) = default;
+};
+
 struct Device {
   std::string name;   // lower case with dashes: "h100-sxm"
   std::string title;  // "NVIDIA H100 SXM 80 GB"
@@ -66,6 +75,8 @@ struct Device {
   Figure allocator_rounding_bytes;
   Figure overhead_bytes;  // what it takes beside tensors
   std::vector<Source> sources;
+  std::vector<MeasuredOp> measured;  // by key, no key twice
+  std::string measured_source;       // a key of sources; empty without a table
 
   const std::optional<Figure>& peak(Precision precision) const {
     return peak_flops[static_cast<std::size_t>(precision)];

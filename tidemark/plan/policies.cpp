@@ -27,7 +27,8 @@ bool is_number(std::string_view text) {
 
 bool has_numeric_name(const Step& step, ModuleId module) { return is_number(step.text(step[module].name)); }
 
-// By module: whether at least two of its children have a number for a name and the same class.
+// By module: whether at least two of its children have a number for a name and the same class, or one such child runs
+// several times in a pass, as a layer does whose weights all layers share.
 std::vector<bool> find_containers(const Step& step) {
   const std::vector<Module>& modules = step.tables().modules;
   std::vector<bool> is_container(modules.size(), false);
@@ -36,6 +37,9 @@ std::vector<bool> find_containers(const Step& step) {
     if (modules[i].parent.is_none() || !has_numeric_name(step, ModuleId(i))) continue;
     if (++repeats[{modules[i].parent, step.text(modules[i].type)}] == 2) is_container[modules[i].parent.index()] = true;
   }
+  for (const Call& call : step.tables().calls)
+    if (const ModuleId parent = step[call.module].parent; call.index > 0 && parent.has_value())
+      if (has_numeric_name(step, call.module)) is_container[parent.index()] = true;
   return is_container;
 }
 

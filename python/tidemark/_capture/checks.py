@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -21,27 +23,50 @@ def arguments(step_fn, model, optimizer, mode: str, target: str) -> None:
         raise CaptureError(f"the model is not a torch.nn.Module; got a {type(model).__name__}")
     if mode not in MODES:
         raise CaptureError(f"unknown mode {mode!r}; expected one of {', '.join(MODES)}")
-    if target.partition(":")[0] not in TARGETS:
+    if not isinstance(target, str) or target.partition(":")[0] not in TARGETS:
         raise CaptureError(f"unknown target {target!r}; expected one of {', '.join(TARGETS)}")
     if target != "cpu" and mode == "real":
         raise CaptureError(f"target {target!r} is imitated on fake tensors; use mode='fake' or 'auto'")
-    if optimizer is None:
-        return
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise CaptureError(f"the optimizer is not a torch.optim.Optimizer; got a {type(optimizer).__name__}")
     own = {id(p) for p in model.parameters()}
-    if not any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
-        raise CaptureError(
-            "the optimizer is not this model's: none of its parameters belongs to the model; was it made before the model "
-            "was moved, wrapped or rebuilt?"
-        )
+    for one in optimizers(optimizer):
+        if not isinstance(one, torch.optim.Optimizer):
+            raise CaptureError(f"the optimizer is not a torch.optim.Optimizer; got a {type(one).__name__}")
+        if not any(id(p) in own for group in one.param_groups for p in group["params"]):
+            raise CaptureError(
+                "the optimizer is not this model's: none of its parameters belongs to the model; was it made before the "
+                "model was moved, wrapped or rebuilt?"
+            )
+
+
+def optimizers(given) -> list:
+    """None, an optimizer or several of them, as a list."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 def is_meta(model) -> bool:
     return any(p.is_meta for p in model.parameters())
 
 
+def _modules(model) -> None:
+    compiled = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())
+    for name, module in model.named_modules():
+        where = f"module '{name}'" if name else "the model"
+        if isinstance(module, torch.jit.ScriptModule):
+            raise CaptureError(
+                f"{where} is a ScriptModule, which runs where no hook sees it; capture the model before it is scripted or "
+                "traced"
+            )
+        if isinstance(module, compiled):
+            raise CaptureError(
+                f"{where} is compiled, so that its ops are no longer PyTorch's own; capture the model before "
+                "torch.compile, and compile it after the plan is applied"
+            )
+
+
 def model(model, real: bool) -> None:
+    _modules(model)
     devices: dict = {}
     for name, tensor in list(model.named_parameters()) + list(model.named_buffers()):
         if isinstance(tensor, FakeTensor):

@@ -111,9 +111,20 @@ def _as_the_kernel_lays_out(func, args, kwargs):
     return tuple(o if o is None else torch.empty_strided(o[0], o[1], dtype=o[2]) for o in layouts)
 
 
+def _number_in_a_whole_storage(func, args, kwargs):
+    """The kernels compute the loss of every element and then shrink that very tensor to the one number, which does not
+    shrink its storage."""
+    out = func(*args, **kwargs)
+    return out if out.dim() else torch.empty_like(args[0]).resize_(())
+
+
 _layouts_seen: dict = {}
 
-CURES = {aten.native_layer_norm_backward.default: _contiguous_layer_norm_backward}
+CURES = {
+    aten.binary_cross_entropy.default: _number_in_a_whole_storage,
+    aten.native_layer_norm_backward.default: _contiguous_layer_norm_backward,
+    aten.soft_margin_loss.default: _number_in_a_whole_storage,
+}
 if hasattr(aten, "mkldnn_rnn_layer"):
     CURES[aten.mkldnn_rnn_layer.default] = _as_the_kernel_lays_out
 if hasattr(aten, "_grouped_mm"):

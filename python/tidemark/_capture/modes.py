@@ -296,6 +296,12 @@ class FakeRecordMode(RecordMode):
             positions = self._positions(args[1])
             if positions is not None:
                 return func(args[0], positions)
+        if known is None and func is torch.ops.aten.masked_select.default:
+            tensor, mask = args[0], self.shadows.get(args[1])
+            if mask is not None:
+                with undispatched():
+                    count = int(mask.expand(torch.broadcast_shapes(tensor.size(), mask.size())).sum())
+                return self.fakes.fresh(count * tensor.itemsize, tensor.dtype, 0, (count,), (1,))
         if known is None:
             raise DataDependent(
                 f"the result of {facts.name} depends on values that fake tensors do not have, "

@@ -131,6 +131,14 @@ IN_PLACE = {
     aten.scatter_add.default: (aten.scatter_add_.default, {}),
 }
 
+# The same for the formulas of single nodes, whose other ops have no such rule.
+IN_PLACE_IN = {
+    "BinaryCrossEntropyWithLogitsBackward0": {
+        aten.sub.Tensor: (aten.sub_.Tensor, {}),
+        aten.mul.Tensor: (aten.mul_.Tensor, {}),
+    },
+}
+
 _facts: dict = {}
 
 

@@ -17,7 +17,7 @@ import torch
 
 from .. import _core
 from . import amounts
-from .op_facts import IN_PLACE, OpFacts
+from .op_facts import IN_PLACE, IN_PLACE_IN, OpFacts
 from .workspace import NumberSpecimen, specimen
 from .sources import user_line
 
@@ -83,6 +83,10 @@ class Recorder:
         self.saved_numbers: dict = {}  # overload: whether autograd saves that number
         self.checkpoint_depth = 0  # open checkpoints of the model's own
         self.saw_backward = False
+        self.saw_checkpoint = False
+        self.saw_reentrant = False  # these three: what a Step cannot hold
+        self.saw_graph_in_backward = False
+        self.saw_backward_in_call = False
         self.watchful = 0  # inside functions that write in place when nobody watches
         self.autocasts: list[str] = []  # open autocast regions
         self.functions: list[str] = []  # open autograd.Function.apply calls
@@ -250,6 +254,10 @@ class Recorder:
                 self.saw_backward = True
                 self.pass_kind = ""
             recomputing = torch.is_grad_enabled()
+            if recomputing and self.checkpoint_depth == 0 and not self.saw_checkpoint:
+                self.saw_graph_in_backward = True
+            if self.calls and not recomputing:
+                self.saw_backward_in_call = True
             self._set_pass("recompute" if recomputing else "backward")
             return not recomputing
         if self.saw_in_task:
@@ -586,6 +594,7 @@ class Recorder:
         call = None
         source = None
         in_place = False
+        surely = False
         if in_backward:
             node = self._running_node()
             if node is not None and facts.name == "aten.add.Tensor" and self._is_engine_sum(node, d):
@@ -594,12 +603,15 @@ class Recorder:
             of = node if node is not None else self.last_node
             if of is not None:
                 _, _, _, call, source = self.nodes[of]
-            if func in IN_PLACE:
+            rules = IN_PLACE if node is None else IN_PLACE_IN.get(self.nodes[node][0], IN_PLACE)
+            if func in rules:
                 if node is None:
                     self._release_unhooked(None)
                     in_place = self._may_add_in_place(d)
                 else:
                     in_place = facts.name != "aten.add.Tensor" and self._made_here(d, node)
+                    if rules is not IN_PLACE:
+                        surely = in_place = in_place and d.tensors[0].size() == out.size()  # unless it broadcasts
         else:
             if self.calls:
                 call = self.calls[-1]
@@ -612,7 +624,11 @@ class Recorder:
                     row[4] = source
             in_place = self.watchful > 0 and func in IN_PLACE and bool(d.refs) and not d.refs[0].fixed
         if in_place:
+            first = d.refs[0]
             self._hold(func, facts, d, out, call, node, source, in_backward)
+            if surely:  # what was the first operand lives to the end of its statement, without a storage of its own
+                self._settle(in_place=True)
+                first.sid = None
         else:
             self._write(func, facts, d, out, call, node, source, in_backward)
         if not in_backward:
@@ -854,7 +870,7 @@ class Recorder:
         op = self.op_count
         builder.begin(op)
         if in_place:
-            func, more = IN_PLACE[func]
+            func, more = IN_PLACE.get(func) or next(rules[func] for rules in IN_PLACE_IN.values() if func in rules)
             d.kwargs.update(more)
             ref.sid = pending.first.sid
             ref.version = pending.first.version + 1

@@ -35,11 +35,17 @@ def capture(step_fn, model, optimizer, mode: str, options: Options):
         return _record(Session(model, optimizer, True, options, step_fn), step_fn)
     try:
         return _record(Session(model, optimizer, False, options, step_fn), step_fn)
+    except CaptureError:
+        raise
     except Exception as error:
+        is_last = mode == "fake" or checks.is_meta(model)
         reason = _why_fakes_failed(error)
-        if reason is None:
+        if reason is None and is_last:
             raise
-        if mode == "fake" or checks.is_meta(model):
+        if reason is None:
+            # Perhaps the program's own error: then it comes again, from real tensors.
+            reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        if is_last:
             raise CaptureError(
                 f"the step cannot be recorded on fake tensors: {reason}; try mode='real', which runs the step on real "
                 "data and puts everything back afterwards"
@@ -51,11 +57,31 @@ def capture(step_fn, model, optimizer, mode: str, options: Options):
 
 
 def _record(session: Session, step_fn):
-    with session:
-        while not session.is_done:
-            step_fn()
-            session.end_step()
-    return session.result()
+    try:
+        with session:
+            while not session.is_done:
+                step_fn()
+                session.end_step()
+        return session.result()
+    except _core.Error as error:
+        raise CaptureError(_why_not_a_step(session.recorder, error)) from error
+
+
+def _why_not_a_step(recorder: Recorder, error: _core.Error) -> str:
+    """The step ran, but is none that a Step can hold."""
+    if recorder.saw_reentrant:
+        cause = "the model checkpoints itself in the reentrant way, which runs a backward inside the backward"
+        remedy = "use_reentrant=False, or capture the model without its checkpoints"
+    elif recorder.saw_graph_in_backward:
+        cause = "backward itself is differentiated (create_graph=True)"
+        remedy = "leave that term out of the captured step"
+    elif recorder.saw_backward_in_call:
+        cause = "a module's forward runs backward() itself"
+        remedy = "move backward() out of the module, or capture a module below it"
+    else:
+        cause = "something in it happens in an order that training steps do not have"
+        remedy = "modules and parameters must be there before the step; docs/limitations.md lists what is not recorded"
+    return f"the step ran, but cannot be recorded: {cause}; try: {remedy} ({error})"
 
 
 def _why_fakes_failed(error: Exception) -> str | None:
@@ -89,7 +115,7 @@ class Session:
     def __init__(self, model, optimizer, real: bool, options: Options, step_fn=None) -> None:
         checks.model(model, real)
         self.model = model
-        self.optimizers = [optimizer] if optimizer is not None else state.reachable_optimizers(step_fn, model)
+        self.optimizers = checks.optimizers(optimizer) or state.reachable_optimizers(step_fn, model)
         self.real = real
         self.options = options
         self.step_fn = step_fn
@@ -157,13 +183,15 @@ class Session:
         self._began = time.perf_counter()
 
     def _keep_state(self, stack: contextlib.ExitStack) -> None:
-        random_state = state.RandomState()
+        random_state = state.RandomState(state.reachable_generators(self.step_fn, self.model))
         stack.callback(random_state.put_back)
         objects = state.Objects()
         for module in self.model.modules():
             objects.keep(module)
-        for helper in state.reachable_helpers(self.step_fn):
-            objects.keep(helper)
+        helpers = state.reachable_helpers(self.step_fn)
+        others = [inner for module in state.reachable_modules(self.step_fn, self.model) for inner in module.modules()]
+        for thing in helpers + others:
+            objects.keep(thing)
         stack.callback(objects.put_back)
         optimizers = state.Optimizers()
         stack.callback(optimizers.put_back)
@@ -173,9 +201,12 @@ class Session:
             for parameter in self.model.parameters():
                 values.keep(parameter)
                 values.keep_gradient(parameter)
-            for buffer in self.model.buffers():
-                values.keep(buffer)
-        for optimizer in self.optimizers:
+            for thing in [*self.model.modules(), *helpers, *others]:
+                for tensor in state.own_tensors(thing):
+                    values.keep(tensor)
+        known = {id(optimizer) for optimizer in self.optimizers}
+        more = [one for one in state.reachable_optimizers(self.step_fn) if id(one) not in known]
+        for optimizer in self.optimizers + more:
             objects.keep(optimizer)
             optimizers.keep(optimizer)
             if self.real:
@@ -199,8 +230,8 @@ class Session:
             for stepper in self._steppers:
                 if not any(stepper is known for known in self.optimizers):
                     raise CaptureError(
-                        f"the step uses an optimizer that capture was not given, a {type(stepper).__name__}; pass it as "
-                        "optimizer=..."
+                        f"the step uses an optimizer that capture was not given, a {type(stepper).__name__}; pass all that "
+                        "step, as optimizer=[first, second]"
                     )
             self.warm_seconds = time.perf_counter() - self._began
             self._begin()
@@ -224,6 +255,8 @@ class Session:
                 raise CaptureError("nothing is recorded yet: two steps have to run, and end_step() be called after each")
             self._step = self._builder.finish()
             self._builder = None
+            self._step.workspace = None
+            self._step.unmeasured = []
             if self.options.workspace:
                 began = time.perf_counter()
                 flops = {kind: amount[0] for kind, amount in self.recorder.amounts.items()}
@@ -259,7 +292,7 @@ class Session:
             if parameter.grad is not None:
                 recorder.is_gradient(owners[parameter], parameter.grad)
                 starting.append(recorder._ref_of(parameter.grad))
-        self._during = state.Objects()
+        self._during = state.Changes()
         for module in self.model.modules():
             self._during.keep(module)
         recorder.begin(builder, module_ids, starting)
@@ -289,7 +322,7 @@ class Session:
     def _note_changes(self) -> None:
         names = {id(module): name for name, module in self.model.named_modules()}
         hidden = ("_forward_hooks", "_forward_pre_hooks", "_parameters", "_buffers", "_modules")
-        for thing, attribute in self._during.changed():
+        for thing, attribute in self._during.found():
             if id(thing) in names and not attribute.startswith(hidden):
                 where = names[id(thing)] or "(root)"
                 self.recorder.note("changed", f"module {where} changed its attribute '{attribute}' during the step")

@@ -27,16 +27,6 @@ class Objects:
                 containers.append((value, value.copy()))
         self._kept.append((thing, dict(attributes), containers))
 
-    def changed(self) -> list[tuple]:
-        """(object, attribute) whose value is another object now, or has other things in it."""
-        found = []
-        for thing, attributes, containers in self._kept:
-            now = thing.__dict__
-            for name, value in now.items():
-                if name not in attributes or attributes[name] is not value:
-                    found.append((thing, name))
-        return found
-
     def put_back(self) -> None:
         for thing, attributes, containers in self._kept:
             now = thing.__dict__
@@ -47,6 +37,34 @@ class Objects:
                     now[name] = value
             for container, copy in containers:
                 _put_back_container(container, copy)
+
+
+class Changes:
+    """Notices which attributes of objects change. Holds none of their values: a tensor that a module keeps from one step
+    to the next dies when the next one replaces it."""
+
+    def __init__(self) -> None:
+        self._kept: list = []
+
+    def keep(self, thing) -> None:
+        self._kept.append((thing, {name: _identity(value) for name, value in thing.__dict__.items()}))
+
+    def found(self) -> list[tuple]:
+        """(object, attribute) whose value is another object now, or has other things in it."""
+        return [
+            (thing, name)
+            for thing, attributes in self._kept
+            for name, value in thing.__dict__.items()
+            if attributes.get(name) != _identity(value)
+        ]
+
+
+def _identity(value) -> tuple:
+    if isinstance(value, dict):
+        return id(value), tuple((id(k), id(v)) for k, v in value.items())
+    if isinstance(value, (list, set)):
+        return id(value), tuple(map(id, value))
+    return (id(value), value._version) if isinstance(value, torch.Tensor) and not value.is_inference() else (id(value),)
 
 
 _MISSING = object()
@@ -91,12 +109,13 @@ class Optimizers:
 
 
 class RandomState:
-    """Every generator that a step may draw from."""
+    """Every generator that a step may draw from: PyTorch's, Python's and NumPy's own, and those given."""
 
-    def __init__(self) -> None:
+    def __init__(self, generators=()) -> None:
         self._torch = torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
         self._python = random.getstate()
+        self._generators = [(generator, generator.get_state()) for generator in generators]
         numpy = sys.modules.get("numpy")
         self._numpy = numpy.random.get_state() if numpy is not None else None
 
@@ -105,6 +124,8 @@ class RandomState:
         if self._cuda is not None:
             torch.cuda.set_rng_state_all(self._cuda)
         random.setstate(self._python)
+        for generator, kept in self._generators:
+            generator.set_state(kept)
         if self._numpy is not None:
             sys.modules["numpy"].random.set_state(self._numpy)
 
@@ -122,7 +143,8 @@ class Values:
             return
         self._seen.add(id(tensor))
         with torch.no_grad():
-            self._kept.append((tensor, tensor.detach().clone()))
+            original = tensor.detach()
+            self._kept.append((tensor, original, original.clone()))
 
     def keep_gradient(self, parameter) -> None:
         gradient = parameter.grad
@@ -130,8 +152,10 @@ class Values:
 
     def put_back(self) -> None:
         with torch.no_grad():
-            for tensor, copy in self._kept:
-                tensor.detach().copy_(copy)
+            for tensor, original, copy in self._kept:
+                original.copy_(copy)
+                if tensor.data_ptr() != original.data_ptr() or tensor.size() != original.size():
+                    tensor.data = original  # the step gave it other data
             for parameter, gradient, copy in self._gradients:
                 if gradient is not None:
                     gradient.detach().copy_(copy)
@@ -174,12 +198,33 @@ def reachable_helpers(function) -> list:
     return [value for value in _reachable(function) if isinstance(value, kinds)]
 
 
-def reachable_optimizers(function, model) -> list:
-    """Optimizers of the model that a step function uses."""
-    own = {id(p) for p in model.parameters()}
+def reachable_modules(function, model) -> list:
+    """Other modules that a step function uses, such as a moving average of the model."""
+    own = set(model.modules())
+    return [value for value in _reachable(function) if isinstance(value, torch.nn.Module) and value not in own]
+
+
+def reachable_generators(function, model) -> list:
+    """Random generators that a step function uses, or that modules keep."""
+    values = _reachable(function) + [value for module in model.modules() for value in module.__dict__.values()]
+    return list({id(value): value for value in values if isinstance(value, torch.Generator)}.values())
+
+
+def own_tensors(thing) -> list:
+    """Tensors among an object's attributes, and in its lists and dicts."""
+    found = []
+    for value in thing.__dict__.values():
+        inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else (value,)
+        found += [item for item in inside if isinstance(item, torch.Tensor) and item.layout == torch.strided]
+    return found
+
+
+def reachable_optimizers(function, model=None) -> list:
+    """Optimizers that a step function uses; with a model, only those of its parameters."""
+    own = None if model is None else {id(p) for p in model.parameters()}
     found = []
     for value in _reachable(function):
         if isinstance(value, torch.optim.Optimizer) and not any(value is other for other in found):
-            if any(id(p) in own for group in value.param_groups for p in group["params"]):
+            if own is None or any(id(p) in own for group in value.param_groups for p in group["params"]):
                 found.append(value)
     return found

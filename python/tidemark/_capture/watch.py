@@ -102,7 +102,8 @@ def functions(recorder: Recorder):
     def applied(self, *args, **kwargs):
         if self is torch.utils.checkpoint.CheckpointFunction:
             where = recorder.module_stack[-1] if recorder.module_stack else ""
-            recorder.note("checkpointing", f"module {where or '(root)'} checkpoints itself, in the reentrant way: recorded as it ran")
+            recorder.saw_reentrant = True
+            recorder.note("checkpointing", f"module {where or '(root)'} checkpoints itself, in the reentrant way")
         recorder.functions.append(self.__name__)
         try:
             return apply.__get__(None, self)(*args, **kwargs)
@@ -130,6 +131,7 @@ def checkpoints(recorder: Recorder, ignore: bool):
         if ignore:
             yield
             return
+        recorder.saw_checkpoint = True
         recorder.checkpoint_depth += 1
         try:
             yield from generator(*args, **kwargs)

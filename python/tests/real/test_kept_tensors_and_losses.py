@@ -1,0 +1,102 @@
+"""Where watching a step could change its memory: tensors that modules keep, and losses whose formulas write in place or
+whose kernels return a number in a large storage. The peak replayed from a fake capture equals the allocator's."""
+
+import json
+import os
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(__file__))
+import allocator  # noqa: E402
+
+import tidemark  # noqa: E402
+
+
+class KeepsItsActivation(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(64, 1024), nn.Linear(1024, 64)
+        self.seen = [None]
+
+    def forward(self, x):
+        y = self.a(x).relu()
+        self.last = y.detach()
+        self.seen[0] = y.detach() * 2
+        return self.b(y)
+
+
+def normed():
+    first = torch.nn.utils.weight_norm(nn.Linear(64, 1024))
+    return nn.Sequential(first, nn.ReLU(), torch.nn.utils.spectral_norm(nn.Linear(1024, 64)))
+
+
+def square(z):
+    return z.pow(2).mean()
+
+
+def with_targets(loss):
+    y = torch.rand(256, 4096)
+    return lambda z: loss(z, y)
+
+
+def weighted_bce(z, y):
+    return F.binary_cross_entropy_with_logits(z, y, pos_weight=torch.ones(4096))
+
+
+CASES = {
+    "kept": (KeepsItsActivation, 64, lambda: square),
+    "old norms": (normed, 64, lambda: square),
+    "bce with logits": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.binary_cross_entropy_with_logits)),
+    "weighted bce with logits": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(weighted_bce)),
+    "bce": (lambda: nn.Sequential(nn.Linear(16, 4096), nn.Sigmoid()), 16, lambda: with_targets(F.binary_cross_entropy)),
+    "soft margin": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.soft_margin_loss)),
+}
+
+
+def build(name):
+    make, width, make_loss = CASES[name]
+    torch.manual_seed(0)
+    model, loss = make(), make_loss()
+    optimizer = torch.optim.AdamW(model.parameters())
+    x = torch.randn(256, width)
+
+    def step():
+        optimizer.zero_grad()
+        loss(model(x)).backward()
+        optimizer.step()
+
+    return step, model, optimizer
+
+
+def measured_peak(name):
+    """In a process of its own, as bytes above those at the start of the step."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            data = allocator.measure(lambda: build(name)[0])
+            os.write(write, json.dumps(data["events"]).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        events = json.loads(pipe.read())
+    os.waitpid(child, 0)
+    top = now = 0
+    for change in events:
+        now += change
+        top = max(top, now)
+    return top
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
+@pytest.mark.parametrize("name", CASES)
+def test_the_peak_is_the_allocators(name):
+    measured = measured_peak(name)
+    timeline = tidemark.simulate(tidemark.capture(*build(name), mode="fake"))
+    assert timeline.peak_bytes - timeline.start_bytes == measured

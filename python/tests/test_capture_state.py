@@ -1,0 +1,238 @@
+"""What a capture must not leave behind, and steps that it cannot hold: each said in a sentence of its own."""
+
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+import tidemark  # noqa: E402
+
+X = torch.randn(4, 8)
+
+
+def sgd(model, **options):
+    return torch.optim.SGD(model.parameters(), lr=0.1, **options)
+
+
+def plain_step(model, optimizer, x=X):
+    def step():
+        optimizer.zero_grad()
+        model(x).pow(2).sum().backward()
+        optimizer.step()
+
+    return step
+
+
+def capture(step, model, optimizer=None, **options):
+    return tidemark.capture(step, model, optimizer, workspace=False, **options)
+
+
+# --- refused before anything is touched ---
+
+
+def test_a_script_module_is_refused_and_left_alone():
+    model = torch.jit.script(nn.Sequential(nn.Linear(8, 8)))
+    optimizer = sgd(model)
+    with pytest.raises(tidemark.CaptureError, match="is a ScriptModule, which runs where no hook sees it"):
+        capture(plain_step(model, optimizer), model, optimizer)
+    assert type(next(model.parameters())) is nn.Parameter
+
+
+def test_a_compiled_model_is_refused():
+    model = torch.compile(nn.Linear(8, 8), backend="eager")
+    optimizer = sgd(model)
+    with pytest.raises(tidemark.CaptureError, match="the model is compiled"):
+        capture(plain_step(model, optimizer), model, optimizer)
+
+
+@pytest.mark.parametrize("target", [None, "tpu", 3])
+def test_an_unknown_target_is_refused(target):
+    model = nn.Linear(8, 8)
+    with pytest.raises(tidemark.CaptureError, match="unknown target"):
+        capture(plain_step(model, sgd(model)), model, target=target)
+
+
+# --- steps that a Step cannot hold ---
+
+
+def test_reentrant_checkpoints_are_named():
+    class Reentrant(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+
+        def forward(self, x):
+            return checkpoint(self.inner, x, use_reentrant=True)
+
+    model = Reentrant()
+    optimizer = sgd(model)
+    with pytest.raises(tidemark.CaptureError, match="checkpoints itself in the reentrant way.*use_reentrant=False"):
+        capture(plain_step(model, optimizer, X.clone().requires_grad_()), model, optimizer)
+
+
+def test_a_differentiated_backward_is_named():
+    model = nn.Linear(8, 8)
+    optimizer = sgd(model)
+    x = X.clone().requires_grad_()
+
+    def step():
+        optimizer.zero_grad()
+        loss = model(x).pow(2).sum()
+        (gradient,) = torch.autograd.grad(loss, x, create_graph=True)
+        (loss + gradient.pow(2).sum()).backward()
+        optimizer.step()
+
+    with pytest.raises(tidemark.CaptureError, match=r"backward itself is differentiated \(create_graph=True\)"):
+        capture(step, model, optimizer, mode="fake")
+
+
+def test_a_backward_inside_a_forward_is_named():
+    class Trains(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(8, 8)
+
+        def forward(self, x):
+            loss = self.inner(x).sum()
+            loss.backward()
+            return loss
+
+    model = Trains()
+    optimizer = sgd(model)
+
+    def step():
+        optimizer.zero_grad()
+        model(X)
+        optimizer.step()
+
+    with pytest.raises(tidemark.CaptureError, match=r"a module's forward runs backward\(\) itself"):
+        capture(step, model, optimizer)
+
+
+# --- real tensors where fake ones cannot follow, whatever they say ---
+
+
+def test_auto_falls_back_for_packed_sequences():
+    model = nn.LSTM(8, 8, batch_first=True)
+    optimizer = sgd(model)
+    x = torch.randn(3, 5, 8)
+
+    def step():
+        optimizer.zero_grad()
+        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 3, 2]), batch_first=True)
+        model(packed)[0].data.sum().backward()
+        optimizer.step()
+
+    with pytest.warns(UserWarning, match="recorded with real tensors, since fake ones cannot follow it: "):
+        recorded = capture(step, model, optimizer)
+    assert any(op.name.startswith("aten._pack_padded_sequence") for op in recorded.ops)
+
+
+def test_an_error_of_the_program_comes_through_as_it_is():
+    model = nn.Linear(8, 8)
+    optimizer = sgd(model)
+
+    def step():
+        raise KeyError("mine")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(KeyError, match="mine"):
+            capture(step, model, optimizer)
+
+
+# --- everything as it was ---
+
+
+@pytest.mark.parametrize("mode", ["fake", "real"])
+def test_generators_of_ones_own(mode):
+    generator = torch.Generator().manual_seed(1)
+    before = generator.get_state()
+    model = nn.Linear(8, 8)
+    optimizer = sgd(model)
+
+    def step():
+        optimizer.zero_grad()
+        model(torch.randn(4, 8, generator=generator)).sum().backward()
+        optimizer.step()
+
+    capture(step, model, optimizer, mode=mode)
+    assert torch.equal(before, generator.get_state())
+
+
+@pytest.mark.parametrize("mode", ["fake", "real"])
+def test_a_moving_average_of_the_model(mode):
+    model = nn.Linear(8, 8)
+    optimizer = sgd(model)
+    average = torch.optim.swa_utils.AveragedModel(model)
+    train = plain_step(model, optimizer)
+    train()
+    average.update_parameters(model)
+    before = [tensor.clone() for tensor in average.state_dict().values()]
+
+    def step():
+        train()
+        average.update_parameters(model)
+
+    capture(step, model, optimizer, mode=mode)
+    assert all(torch.equal(a, b) for a, b in zip(before, average.state_dict().values(), strict=True))
+
+
+@pytest.mark.parametrize("mode", ["fake", "real"])
+def test_tensors_that_are_no_buffers(mode):
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(8, 8)
+            self.count = torch.zeros(1)
+            self.kept = {"sum": torch.zeros(8)}
+
+        def forward(self, x):
+            y = self.inner(x)
+            self.count.add_(1)
+            self.kept["sum"].add_(y.detach().sum(0))
+            return y
+
+    model = Counts()
+    optimizer = sgd(model)
+    count, kept = model.count, model.kept["sum"]
+    recorded = capture(plain_step(model, optimizer), model, optimizer, mode=mode)
+    assert model.count is count and model.kept["sum"] is kept
+    assert count.item() == 0 and kept.count_nonzero() == 0
+    assert recorded.workspace is None and recorded.unmeasured == []
+
+
+def test_data_that_the_step_replaces():
+    model = nn.Linear(8, 8)
+    optimizer = sgd(model)
+    pointer, values = model.weight.data_ptr(), model.weight.detach().clone()
+    train = plain_step(model, optimizer)
+
+    def step():
+        train()
+        model.weight.data = model.weight.data.clone()
+
+    capture(step, model, optimizer, mode="real")
+    assert model.weight.data_ptr() == pointer and torch.equal(model.weight, values)
+
+
+def test_an_optimizer_that_was_not_given():
+    model = nn.Linear(8, 8)
+    first = torch.optim.SGD([model.weight], lr=0.1, momentum=0.9)
+    second = torch.optim.SGD([model.bias], lr=0.1, momentum=0.9)
+
+    def step():
+        first.zero_grad()
+        second.zero_grad()
+        model(X).sum().backward()
+        first.step()
+        second.step()
+
+    with pytest.raises(tidemark.CaptureError, match=r"pass all that step, as optimizer=\[first, second\]"):
+        capture(step, model, first, mode="real")
+    assert not first.state and not second.state
+    names = [op.name for op in capture(step, model, [first, second]).ops]
+    assert names.count("aten.mul_.Tensor") >= 2  # the momentum of both

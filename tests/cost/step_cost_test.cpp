@@ -1,0 +1,142 @@
+// What a whole step costs: which op has which price, sums, intervals, what has none.
+
+#include "tidemark/cost/step_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "../support/tiny_program.h"
+#include "tidemark/device/catalog.h"
+#include "tidemark/step/op_key.h"
+#include "tidemark/zoo/catalog.h"
+#include "tidemark/zoo/record.h"
+
+namespace tidemark::cost {
+namespace {
+
+using namespace step;
+
+device::Device a100() { return device::find_device("a100-40-pcie"); }
+
+Step small_gpt() { return zoo::record(zoo::find_model("gpt2")->config, {.batch = 1, .sequence = 64}); }
+
+TEST(StepCost, EveryOpOfAModelHasAPrice) {
+  const Step step = small_gpt();
+  const StepCost cost = price_step(step, a100());
+  ASSERT_EQ(cost.ops.size(), step.tables().ops.size());
+  EXPECT_EQ(cost.all.unpriced_ops, 0);
+  EXPECT_TRUE(cost.unpriced.empty());
+  for (std::size_t i = 0; i < cost.ops.size(); ++i) {
+    const Op& op = step.tables().ops[i];
+    if (op.flops > 0) EXPECT_GT(cost.ops[i].compute_ps, 0) << step.text(op.name);
+    if (op.written_bytes > 0) EXPECT_GT(cost.ops[i].total_ps, cost.ops[i].launch_ps) << step.text(op.name);
+  }
+}
+
+TEST(StepCost, TheSumIsAdditive) {
+  const Step step = small_gpt();
+  const StepCost cost = price_step(step, a100());
+  std::int64_t sum = 0;
+  for (const Time& time : cost.ops) sum += time.total_ps;
+  EXPECT_EQ(cost.all.time_ps, sum);
+  std::int64_t passes = 0;
+  for (const Total& total : cost.passes) passes += total.time_ps;
+  EXPECT_EQ(passes, sum);
+  EXPECT_EQ(cost.all.measured_ps + cost.all.modelled_ps, sum);
+  EXPECT_LT(cost.all.low_ps, sum);
+  EXPECT_GT(cost.all.high_ps, sum);
+  std::vector<OpId> all;
+  for (std::uint32_t i = 0; i < cost.ops.size(); ++i) all.push_back(OpId(i));
+  EXPECT_EQ(total_of(step, cost, all).time_ps, sum);
+  EXPECT_EQ(total_of(step, cost, all).high_ps, cost.all.high_ps);
+}
+
+// In each pass the slower of host and device decides.
+TEST(StepCost, AStepIsNoShorterThanItsHostOrItsDevice) {
+  const Step step = small_gpt();
+  const StepCost cost = price_step(step, a100());
+  EXPECT_GE(cost.step_ps, cost.all.time_ps);
+  EXPECT_GE(cost.step_ps, cost.host_ps);
+  EXPECT_LE(cost.step_ps, cost.all.time_ps + cost.host_ps);
+  EXPECT_EQ(std::accumulate(cost.pass_ps.begin(), cost.pass_ps.end(), std::int64_t{0}), cost.step_ps);
+}
+
+TEST(StepCost, TheSameStepCostsTheSame) {
+  const Step step = small_gpt();
+  EXPECT_EQ(price_step(step, a100()).ops, price_step(step, a100()).ops);
+}
+
+TEST(StepCost, OpsNobodyKnowsAreListed) {
+  test::TinyProgram p;
+  const TensorId x = p.resident(Role::kInput, 1000);
+  p.pass(PassKind::kForward);
+  const CallId call = p.enter(p.root, {x});
+  const TensorId y = p.op("mine.magic.default", {x}, 1000);
+  const TensorId z = p.op("mine.magic.default", {y}, 1000);
+  p.exit(call, {z});
+  const Step step = p.finish();
+  const StepCost cost = price_step(step, a100());
+  EXPECT_EQ(cost.all.time_ps, 0);
+  EXPECT_EQ(cost.all.unpriced_ops, 2);
+  EXPECT_GT(cost.all.high_ps, 0);
+  ASSERT_EQ(cost.unpriced.size(), 1u);
+  EXPECT_EQ(step.text(cost.unpriced[0].name), "mine.magic.default");
+  EXPECT_EQ(cost.unpriced[0].count, 2);
+}
+
+TEST(StepCost, AMeasuredRowReplacesTheModel) {
+  const Step step = small_gpt();
+  device::Device device = a100();
+  const OpKinds kinds = op_kinds(step);
+  const StepCost plain = price_step(step, device);
+  std::size_t op = 0;
+  while (plain.family[op] != Family::kMatmul) ++op;
+  device.measured = {{op_key(step, OpId(static_cast<std::uint32_t>(op))), 123'456, 1'000}};
+  const StepCost cost = price_step(step, device);
+  for (std::size_t i = 0; i < cost.ops.size(); ++i) {
+    const bool is_same = kinds.of_op[i] == kinds.of_op[op];
+    EXPECT_EQ(cost.ops[i].source == TimeSource::kMeasured, is_same);
+    if (is_same) EXPECT_EQ(cost.ops[i].total_ps, 123'456);
+  }
+  EXPECT_GT(cost.all.measured_ps, 0);
+}
+
+// A device whose table says that everything takes twice as long as the model: so do the ops that are not in it.
+TEST(StepCost, TheRestIsFittedToTheTable) {
+  const Step step = small_gpt();
+  device::Device device = a100();
+  device.launch_floor_ns.value = 0;
+  const StepCost plain = price_step(step, device);
+  const OpKinds kinds = op_kinds(step);
+  std::vector<std::uint32_t> left_out;
+  int matmuls = 0;
+  for (std::uint32_t kind = 0; kind < kinds.first.size(); ++kind) {
+    const std::size_t op = kinds.first[kind].index();
+    if (plain.ops[op].source != TimeSource::kModelled) continue;
+    if (plain.family[op] == Family::kMatmul && ++matmuls == 2) {
+      left_out.push_back(static_cast<std::uint32_t>(op));
+      continue;
+    }
+    device.measured.push_back({op_key(step, kinds.first[kind]), 2 * plain.ops[op].total_ps + 1, 0});
+  }
+  ASSERT_EQ(left_out.size(), 1u);
+  ASSERT_GE(matmuls, 4);
+  const StepCost cost = price_step(step, device);
+  EXPECT_EQ(cost.ops[left_out[0]].source, TimeSource::kModelled);
+  EXPECT_NEAR(static_cast<double>(cost.ops[left_out[0]].total_ps),
+              2.0 * static_cast<double>(plain.ops[left_out[0]].total_ps),
+              0.05 * static_cast<double>(plain.ops[left_out[0]].total_ps));
+}
+
+TEST(Family, NamesDecide) {
+  EXPECT_EQ(family_of("aten.addmm.default"), Family::kMatmul);
+  EXPECT_EQ(family_of("aten.bmm.default"), Family::kBatched);
+  EXPECT_EQ(family_of("aten.convolution_backward.default"), Family::kConvolution);
+  EXPECT_EQ(family_of("aten.add_.Tensor"), Family::kStream);
+  EXPECT_EQ(family_of("aten.linalg_svd.default"), Family::kUnpriced);
+  EXPECT_EQ(family_of("mine.magic.default"), Family::kUnpriced);
+}
+
+}  // namespace
+}  // namespace tidemark::cost

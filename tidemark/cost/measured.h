@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tidemark/cost/machine.h"
+#include "tidemark/device/device.h"
+#include "tidemark/step/op_key.h"
+#include "tidemark/step/step.h"
+
+namespace tidemark::cost {
+
+// By kind of op, the position of its row in the device's table of measurements, or kNotMeasured.
+inline constexpr std::uint32_t kNotMeasured = 0xFFFFFFFFu;
+std::vector<std::uint32_t> join_measured(const step::Step& step, const step::OpKinds& kinds,
+                                         const device::Device& device);
+
+// The machine of a device with a table, for the ops that are not in it: what a launch costs is the least that was
+// measured, and each family is scaled by the median of measured over modelled, from at least three kinds of ops.
+// Requires: `rows` is join_measured(step, kinds, device).
+Machine fit_to_table(Machine machine, const step::Step& step, const step::OpKinds& kinds,
+                     const std::vector<std::uint32_t>& rows, const device::Device& device);
+
+}  // namespace tidemark::cost

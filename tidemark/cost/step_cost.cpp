@@ -1,0 +1,210 @@
+#include "tidemark/cost/step_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tidemark/cost/collective.h"
+#include "tidemark/cost/measured.h"
+#include "tidemark/cost/work.h"
+
+namespace tidemark::cost {
+
+namespace {
+
+using namespace step;
+
+constexpr double kPsPerS = 1e12;
+constexpr std::size_t kNoPosition = static_cast<std::size_t>(-1);
+
+std::int64_t ps_from_us(double us) { return static_cast<std::int64_t>(std::llround(us * 1e6)); }
+
+std::int64_t bytes_of(const Op& op) {
+  return std::max<std::int64_t>(op.read_bytes, 0) + std::max<std::int64_t>(op.written_bytes, 0);
+}
+
+// Adds op times up. The errors of one family go the same way, since one formula makes them; those of different
+// families are independent.
+class Adder {
+ public:
+  explicit Adder(double unpriced_factor) : unpriced_factor_(unpriced_factor) {}
+
+  void add(const Op& op, const Time& time, Family family) {
+    total_.time_ps += time.total_ps;
+    switch (time.source) {
+      case TimeSource::kMeasured:
+        total_.measured_ps += time.total_ps;
+        measured_spread_ += static_cast<double>(time.spread_ps);
+        break;
+      case TimeSource::kModelled:
+        total_.modelled_ps += time.total_ps;
+        spread_[static_cast<std::size_t>(family)] += static_cast<double>(time.spread_ps);
+        break;
+      case TimeSource::kUnpriced:
+        ++total_.unpriced_ops;
+        total_.unpriced_bytes += bytes_of(op);
+        total_.unpriced_least_ps += time.memory_ps;
+        break;
+      case TimeSource::kFree:
+        break;
+    }
+  }
+
+  Total finish() {
+    double square = measured_spread_ * measured_spread_;
+    for (const double spread : spread_) square += spread * spread;
+    const double spread = std::sqrt(square);
+    const auto time = static_cast<double>(total_.time_ps);
+    total_.low_ps = std::llround(std::max(0.0, time - spread));
+    total_.high_ps = std::llround(time + spread + unpriced_factor_ * static_cast<double>(total_.unpriced_least_ps));
+    return total_;
+  }
+
+ private:
+  double unpriced_factor_;
+  Total total_;
+  std::array<double, kFamilyCount> spread_ = {};
+  double measured_spread_ = 0;
+};
+
+Collective collective_named(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("allreduce") || has("all_reduce")) return Collective::kAllReduce;
+  if (has("reduce_scatter")) return Collective::kReduceScatter;
+  if (has("allgather") || has("all_gather")) return Collective::kAllGather;
+  if (has("alltoall") || has("all_to_all")) return Collective::kAllToAll;
+  return has("broadcast") ? Collective::kBroadcast : Collective::kSend;
+}
+
+// Whole steps are of one kind of op after another, so each op is priced as it comes.
+class Pricer {
+ public:
+  Pricer(const Step& step, const device::Device& device, const PriceOptions& options)
+      : step_(step),
+        device_(device),
+        options_(options),
+        machine_(make_machine(device, options.constants)),
+        families_(families_of(step)),
+        recent_(std::size_t{1} << kRecentBits, {Work{}, op_time(Work{}, machine_)}) {}
+
+  StepCost run() {
+    const std::size_t count = step_.tables().ops.size();
+    cost_.ops.reserve(count);
+    cost_.family.reserve(count);
+    if (device_.measured.empty()) {
+      for (const Op& op : step_.tables().ops) price(op);
+    } else {
+      price_with_table();
+    }
+    cost_.region_ps = ps_from_us(options_.constants.region_us);
+    cost_.region_rng_ps = ps_from_us(options_.constants.region_rng_us);
+    cost_.unpriced_factor = options_.constants.unpriced_factor;
+    add_up();
+    return std::move(cost_);
+  }
+
+ private:
+  void price(const Op& op) {
+    const Work work = work_of(step_, op, families_);
+    cost_.family.push_back(work.family);
+    cost_.ops.push_back(work.family == Family::kCollective ? collective_time(op, work) : time_of(work));
+  }
+
+  // Equal layers ask for the same work again and again.
+  const Time& time_of(const Work& work) {
+    const auto mixed =
+        static_cast<std::uint64_t>(work.m * 3 + work.n * 5 + work.k * 7 + work.bytes) * 0x9E3779B97F4A7C15u;
+    auto& [known, time] = recent_[mixed >> (64 - kRecentBits)];
+    if (!(known == work)) {
+      known = work;
+      time = op_time(work, machine_);
+    }
+    return time;
+  }
+
+  Time collective_time(const Op& op, const Work& work) const {
+    Time time = op_time(work, machine_);
+    const double seconds = collective_s(collective_named(step_.text(op.name)), work.bytes / 2,
+                                        one_node(machine_, std::max<std::int64_t>(options_.ranks, 1)));
+    time.memory_ps = std::llround(std::min(seconds, 1e6) * kPsPerS);
+    time.total_ps = time.launch_ps + time.memory_ps;
+    time.spread_ps = static_cast<std::int64_t>(static_cast<double>(time.total_ps) *
+                                               options_.constants.error[static_cast<std::size_t>(Family::kCollective)]);
+    return time;
+  }
+
+  void price_with_table() {
+    const OpKinds kinds = op_kinds(step_);
+    const auto rows = join_measured(step_, kinds, device_);
+    machine_ = fit_to_table(machine_, step_, kinds, rows, device_);
+    std::fill(recent_.begin(), recent_.end(), std::pair{Work{}, op_time(Work{}, machine_)});
+    for (std::size_t i = 0; i < kinds.of_op.size(); ++i) {
+      price(step_.tables().ops[i]);
+      const std::uint32_t row = rows[kinds.of_op[i]];
+      if (row == kNotMeasured) continue;
+      Time& time = cost_.ops.back();
+      time.total_ps = device_.measured[row].time_ps;
+      time.spread_ps = device_.measured[row].spread_ps;
+      time.launch_ps = std::min(time.launch_ps, time.total_ps);
+      time.source = TimeSource::kMeasured;
+    }
+  }
+
+  void add_up() {
+    Adder all(cost_.unpriced_factor);
+    std::vector<Adder> passes(kPassKindNames.size(), all);
+    std::vector<std::pair<std::int64_t, std::int64_t>> both(step_.tables().passes.size());  // device, host
+    std::vector<std::size_t> position(step_.tables().strings.size(), kNoPosition);
+    for (std::size_t i = 0; i < cost_.ops.size(); ++i) {
+      const Op& op = step_.tables().ops[i];
+      const Time& time = cost_.ops[i];
+      all.add(op, time, cost_.family[i]);
+      const auto kind = static_cast<std::size_t>(step_[op.pass].kind);
+      passes[kind].add(op, time, cost_.family[i]);
+      both[op.pass.index()].first += time.total_ps;
+      both[op.pass.index()].second += time.host_ps;
+      if (time.source == TimeSource::kUnpriced) list_unpriced(op, position);
+    }
+    cost_.all = all.finish();
+    for (std::size_t kind = 0; kind < passes.size(); ++kind) cost_.passes[kind] = passes[kind].finish();
+    for (std::size_t pass = 0; pass < both.size(); ++pass) {
+      const std::int64_t slower = std::max(both[pass].first, both[pass].second);
+      cost_.pass_ps[static_cast<std::size_t>(step_.tables().passes[pass].kind)] += slower;
+      cost_.step_ps += slower;
+      cost_.host_ps += both[pass].second;
+    }
+  }
+
+  void list_unpriced(const Op& op, std::vector<std::size_t>& position) {
+    std::size_t& at = position[op.name.index()];
+    if (at == kNoPosition) {
+      at = cost_.unpriced.size();
+      cost_.unpriced.push_back({op.name, 0, 0});
+    }
+    UnpricedOp& row = cost_.unpriced[at];
+    ++row.count;
+    row.bytes += bytes_of(op);
+  }
+
+  const Step& step_;
+  const device::Device& device_;
+  const PriceOptions& options_;
+  Machine machine_;
+  std::vector<Family> families_;
+  StepCost cost_;
+  static constexpr int kRecentBits = 9;
+  std::vector<std::pair<Work, Time>> recent_;
+};
+
+}  // namespace
+
+StepCost price_step(const Step& step, const device::Device& device, const PriceOptions& options) {
+  return Pricer(step, device, options).run();
+}
+
+Total total_of(const Step& step, const StepCost& cost, std::span<const OpId> ops) {
+  Adder adder(cost.unpriced_factor);
+  for (const OpId op : ops) adder.add(step[op], cost.ops[op.index()], cost.family[op.index()]);
+  return adder.finish();
+}
+
+}  // namespace tidemark::cost

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tidemark/cost/op_time.h"
+#include "tidemark/device/device.h"
+#include "tidemark/step/step.h"
+
+namespace tidemark::cost {
+
+// A sum of op times and how sure it is. `low_ps` and `high_ps` are what the model's known errors leave open; `high_ps`
+// also has room for ops that have no price.
+struct Total {
+  std::int64_t time_ps = 0;
+  std::int64_t low_ps = 0;
+  std::int64_t high_ps = 0;
+  std::int64_t measured_ps = 0;  // of time_ps
+  std::int64_t modelled_ps = 0;  // of time_ps
+  std::int64_t unpriced_ops = 0;
+  std::int64_t unpriced_bytes = 0;
+  std::int64_t unpriced_least_ps = 0;  // what moving those bytes would take; in no sum
+};
+
+// Ops without a price.
+struct UnpricedOp {
+  step::StringId name;
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+};
+
+// What a step costs on a device. The sum of op times is what planners minimise: it is additive, so that leaving out an
+// op saves exactly its time. A whole step takes about `step_ps`: in each pass the device works while the host issues
+// the next ops, and the slower of the two decides.
+struct StepCost {
+  std::vector<Time> ops;       // by op
+  std::vector<Family> family;  // by op
+  Total all;
+  std::array<Total, step::kPassKindNames.size()> passes;  // by kind of pass
+  std::int64_t step_ps = 0;
+  std::array<std::int64_t, step::kPassKindNames.size()> pass_ps = {};  // the parts of step_ps
+  std::int64_t host_ps = 0;                                            // what the host needs in all
+  std::int64_t region_ps = 0;        // what each checkpointed region costs beside the ops that run again
+  std::int64_t region_rng_ps = 0;    // and for keeping the random state
+  double unpriced_factor = 0;        // for the upper end of totals
+  std::vector<UnpricedOp> unpriced;  // in the order they first appear
+
+  const Total& pass(step::PassKind kind) const { return passes[static_cast<std::size_t>(kind)]; }
+};
+
+struct PriceOptions {
+  Constants constants = kConstants;
+  std::int64_t ranks = 1;  // that take part in the step's collectives, all in one node
+};
+
+// The same result for the same input, whatever runs beside it.
+StepCost price_step(const step::Step& step, const device::Device& device, const PriceOptions& options = {});
+
+// The total of some of the step's ops.
+Total total_of(const step::Step& step, const StepCost& cost, std::span<const step::OpId> ops);
+
+}  // namespace tidemark::cost
