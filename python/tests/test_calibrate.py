@@ -21,6 +21,9 @@ def test_every_op_gets_a_time(step, tmp_path):
     assert tidemark.calibrate(step, path, seconds_per_op=0.001, workspace=False, progress=False) == []
     file = json.loads(path.read_text())
     rows = {key: (median, spread) for key, median, spread in file["measured"]["ops"]}
+    assert rows.pop("checkpoint region")[0] > 0
+    assert rows.pop("checkpoint random state")[0] >= 0
+    assert rows.pop("op overhead")[0] >= 0
     assert rows.keys() == {tidemark.workspace_key(step, op.id) for op in step.ops}
     assert all(median > 0 and spread >= 0 for median, spread in rows.values())
     assert file["name"] == "mine"

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # longer in the caches nearest to the cores.
 _MOST_SET_BYTES = 64 << 20
 _MOST_SETS = 8
+_REGION = "checkpoint region"
+_REGION_RANDOM = "checkpoint random state"
+_OVERHEAD = "op overhead"
 _SAVE_EVERY_S = 5.0
 _CLOCKS = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
 _PROBE = 1024  # of the matrix product that tells the peak of a device that has no data sheet here
@@ -68,6 +71,11 @@ def calibrate(
     missing = {key: op for key, op in kinds.items() if key not in table.rows}
     bar = _Bar(len(missing), sys.stderr.isatty() if progress is None else progress)
     failed: list[str] = []
+    if _REGION not in table.rows:
+        for key, row in _time_region(device, _CLOCKS[clock]).items():
+            table.add(key, *row)
+        if device == "cpu":
+            table.add(_OVERHEAD, *_time_overhead(_CLOCKS[clock], seconds_per_op))
     old = torch.is_grad_enabled()
     torch.set_grad_enabled(False)
     torch.set_flush_denormal(True)  # values shrink when an op is repeated in place
@@ -121,6 +129,67 @@ def _time_op(step: Step, op: Any, device: str, seconds: float, now: Any) -> tupl
     times.sort()
     n = len(times)
     return times[n // 2], (times[(3 * n) // 4] - times[n // 4]) // 2
+
+
+def _time_region(device: str, now: Any) -> dict[str, tuple[int, int]]:
+    """What a checkpointed region costs beside the ops it runs again: around two small ones, against the same without."""
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    x = torch.ones(4, 4, device=device, requires_grad=True)
+
+    def inside(y):
+        return torch.tanh(y @ x)
+
+    runs = {
+        "plain": lambda: inside(x).sum().backward(),
+        "forward": lambda: inside(x),
+        "region": lambda: checkpoint(inside, x, use_reentrant=False, preserve_rng_state=False).sum().backward(),
+        "random": lambda: checkpoint(inside, x, use_reentrant=False, preserve_rng_state=True).sum().backward(),
+    }
+    times: dict[str, list[int]] = {name: [] for name in runs}
+    for turn in range(70):
+        for name, run in runs.items():
+            start = now()
+            run()
+            if turn >= 10:
+                times[name].append(now() - start)
+    median = {name: sorted(found)[len(found) // 2] for name, found in times.items()}
+    region = max(0, median["region"] - median["plain"] - median["forward"])
+    return {_REGION: (region, region // 5), _REGION_RANDOM: (max(0, median["random"] - median["region"]), 0)}
+
+
+def _time_overhead(now: Any, seconds: float) -> tuple[int, int]:
+    """What an op costs more inside a step than alone: a step of small ops, less what they take alone, for each."""
+    import torch
+
+    from .recording import capture
+
+    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh()) for _ in range(12)])
+    optimizer = torch.optim.AdamW(model.parameters())
+    x = torch.ones(16, 16)
+
+    def run() -> None:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+
+    step = capture(run, model, optimizer, workspace=False)
+    alone: dict[str, int] = {}
+    total = 0
+    with torch.no_grad():
+        for op in step.ops:
+            key = _core.workspace_key(step, op.id)
+            if key not in alone:
+                alone[key] = (_time_op(step, op, "cpu", min(seconds, 0.01), now) or (0, 0))[0]
+            total += alone[key]
+    times = []
+    for _ in range(30):
+        start = now()
+        run()
+        times.append(now() - start)
+    times.sort()
+    return max(0, (times[15] - total) // len(step.ops)), (times[22] - times[7]) // (2 * len(step.ops))
 
 
 def _overload(name: str):
@@ -270,8 +339,9 @@ def _probes(device: str) -> tuple[int, int]:
     import torch
 
     wait = torch.cuda.synchronize if device != "cpu" else lambda: None
-    source = torch.zeros(32 << 20, device=device)
-    sink = torch.zeros(32 << 20, device=device)
+    count = 8 << 20 if device == "cpu" else 64 << 20
+    source = torch.zeros(count, device=device)
+    sink = torch.zeros(count, device=device)
     copy = _best_seconds(lambda: sink.copy_(source), wait)
     side = _PROBE if device == "cpu" else 4 * _PROBE
     a = torch.full((side, side), 0.5, device=device)

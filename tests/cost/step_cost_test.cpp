@@ -145,6 +145,27 @@ TEST(StepCost, TheRestIsFittedToTheTable) {
               0.05 * static_cast<double>(plain.ops[left_out[0]].total_ps));
 }
 
+TEST(StepCost, RegionsAreMeasuredToo) {
+  const Step step = small_gpt();
+  device::Device device = a100();
+  EXPECT_EQ(price_step(step, device).region_ps, 550'000'000);  // 550 us
+  device.measured = {{"checkpoint region", 7'000, 0}, {"checkpoint random state", 5'000, 0}};
+  EXPECT_EQ(price_step(step, device).region_ps, 7'000);
+  EXPECT_EQ(price_step(step, device).region_rng_ps, 5'000);
+}
+
+// On a CPU, what Python and autograd cost is part of every op.
+TEST(StepCost, OverheadIsAddedToEachOp) {
+  const Step step = small_gpt();
+  device::Device device = device::find_device("cpu");
+  device.measured = {{op_key(step, OpId(0)), 10'000, 0}};
+  const StepCost before = price_step(step, device);
+  device.measured.push_back({"op overhead", 3'000, 0});
+  const StepCost after = price_step(step, device);
+  EXPECT_EQ(after.ops[0].total_ps, 13'000);
+  EXPECT_EQ(after.all.time_ps - before.all.time_ps, 3'000 * static_cast<std::int64_t>(step.tables().ops.size()));
+}
+
 TEST(Family, NamesDecide) {
   EXPECT_EQ(family_of("aten.addmm.default"), Family::kMatmul);
   EXPECT_EQ(family_of("aten.bmm.default"), Family::kBatched);

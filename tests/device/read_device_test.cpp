@@ -63,7 +63,7 @@ TEST(ReadDevice, RefusesMeasuredOpsThatMakeNoSense) {
               HasSubstr("[card.json: measured: ops[1]] the op is listed twice"));
   EXPECT_THAT(error_of_rows({{"a", -1, 1}}), HasSubstr("the time cannot be used"));
   EXPECT_THAT(error_of_rows({{"a", 1.5, 1}}), HasSubstr("the time cannot be used"));
-  EXPECT_THAT(error_of_rows({{"a", 1}}), HasSubstr("the row is malformed"));
+  EXPECT_THAT(error_of_rows(Json::array({Json::array({"a", 1})})), HasSubstr("the row is malformed"));
   EXPECT_THAT(error_of_rows({{"", 1, 1}}), HasSubstr("the text cannot be used"));
   EXPECT_THAT(error_of_rows("all"), HasSubstr("a list of at most"));
   EXPECT_THAT(error_with("/measured", {{"source", "nobody"}, {"ops", Json::array()}}), HasSubstr("a key of sources"));
@@ -121,7 +121,7 @@ TEST(ReadDevice, RefusesWhatIsNoProperJson) {
   EXPECT_THAT(error_of("[]"), HasSubstr("this is no object"));
   EXPECT_THAT(error_of("{\"tidemark\":\"device\",\"tidemark\":\"device\"}"), HasSubstr("a key stands twice"));
   EXPECT_THAT(error_of(std::string(100000, '[')), HasSubstr("nested too deeply"));
-  EXPECT_THAT(error_of(std::string(2 << 20, ' ')), HasSubstr("the file is too large"));
+  EXPECT_THAT(error_of(std::string(kMaxDeviceFileBytes + 1, ' ')), HasSubstr("the file is too large"));
   EXPECT_THAT(error_of("{\"tidemark\":\"\xff\"}"), HasSubstr("the file is not valid JSON"));
   EXPECT_THAT(error_of("{\"tidemark\":1e400}"), HasSubstr("card.json"));
 }

@@ -92,8 +92,8 @@ class Pricer {
     } else {
       price_with_table();
     }
-    cost_.region_ps = ps_from_us(options_.constants.region_us);
-    cost_.region_rng_ps = ps_from_us(options_.constants.region_rng_us);
+    cost_.region_ps = measured_ps(device_, kRegionKey).value_or(ps_from_us(options_.constants.region_us));
+    cost_.region_rng_ps = measured_ps(device_, kRegionRngKey).value_or(ps_from_us(options_.constants.region_rng_us));
     cost_.unpriced_factor = options_.constants.unpriced_factor;
     add_up();
     return std::move(cost_);
@@ -137,12 +137,18 @@ class Pricer {
     const auto rows = join_measured(step_, kinds, device_);
     machine_ = fit_to_table(machine_, step_, kinds, rows, device_);
     std::fill(recent_.begin(), recent_.end(), std::pair{Work{}, op_time(Work{}, machine_)});
+    const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
+    const std::int64_t overhead_ps = is_own_host ? measured_ps(device_, kOverheadKey).value_or(0) : 0;
     for (std::size_t i = 0; i < kinds.of_op.size(); ++i) {
       price(step_.tables().ops[i]);
       const std::uint32_t row = rows[kinds.of_op[i]];
-      if (row == kNotMeasured) continue;
       Time& time = cost_.ops.back();
-      time.total_ps = device_.measured[row].time_ps;
+      if (row == kNotMeasured) {
+        time.launch_ps += overhead_ps;
+        time.total_ps += overhead_ps;
+        continue;
+      }
+      time.total_ps = device_.measured[row].time_ps + overhead_ps;
       time.spread_ps = device_.measured[row].spread_ps;
       time.launch_ps = std::min(time.launch_ps, time.total_ps);
       time.source = TimeSource::kMeasured;

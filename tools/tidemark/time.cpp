@@ -50,10 +50,9 @@ Command add_time(CLI::App& root) {
   CLI::App* app = new_command(
       root, {.name = "time",
              .summary = "Tell how long a step takes on a device",
-             .examples = {{{"build/tidemark time gpt2 --device a100-80-sxm --dtype bfloat16", "a built-in model"},
-                           {"build/tidemark time resnet50 --device t4 --batch 32 --by module", "where its time goes"},
-                           {"build/tidemark time examples/steps/two_layer_mlp.step.jsonl --device cpu --by op",
-                            "a recorded step"}}}});
+             .examples = {{{"build/tidemark time gpt2 --device h100-sxm --dtype bfloat16", "a built-in model"},
+                           {"build/tidemark time resnet50 --device t4 --by module", "where its time goes"},
+                           {"build/tidemark time examples/steps/two_layer_mlp.step.jsonl --device t4", "a file"}}}});
   const auto options = std::make_shared<TimeOptions>();
   app->add_option(std::string(kStepName), options->step, kStepHelp)->required();
   app->add_option("--device", options->device, "the device: a name (tidemark devices), or the path of a device file")

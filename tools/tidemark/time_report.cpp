@@ -186,7 +186,7 @@ std::string kinds_text(const TimeReport& report) {
   for (std::size_t i = 0; i < std::min(kMostExpensive, rows.size()); ++i)
     table.row({format_duration(rows[i].time_ps), percent(rows[i].time_ps, report.cost.all.time_ps),
                fmt::format("{} x", format_count(rows[i].count)), bound_of(report.cost.ops[rows[i].first.index()]),
-               elide(printable(report.step.text(report.step[rows[i].first].name)), 30),
+               elide(printable(report.step.text(report.step[rows[i].first].name)), 38),
                shapes_text(report.step, rows[i].first)});
   return table.text(2);
 }
@@ -267,6 +267,8 @@ Json time_json(const TimeReport& report) {
                {"device", report.device.name},
                {"step_ms", ms(c.step_ps)},
                {"host_ms", ms(c.host_ps)},
+               {"checkpoint_region_ms", ms(c.region_ps)},
+               {"checkpoint_rng_ms", ms(c.region_rng_ps)},
                {"sum", total_json(c.all)},
                {"passes", Json::object()},
                {"mfu", cost::model_flops_utilisation(c, report.device)},
