@@ -52,6 +52,7 @@ from ._core import (
     simulate,
     workspace_key,
 )
+from .calibration import calibrate
 from .native_models import native
 from .reference import ReferenceTracker, module_info
 from .recording import Recording, capture, capture_batch
@@ -91,6 +92,7 @@ __all__ = [
     "Timeline",
     "WorkspaceTable",
     "__version__",
+    "calibrate",
     "capture",
     "capture_batch",
     "format_bytes",

@@ -48,8 +48,8 @@ TEST(StepCost, TheSumIsAdditive) {
   EXPECT_GT(cost.all.high_ps, sum);
   std::vector<OpId> all;
   for (std::uint32_t i = 0; i < cost.ops.size(); ++i) all.push_back(OpId(i));
-  EXPECT_EQ(total_of(step, cost, all).time_ps, sum);
-  EXPECT_EQ(total_of(step, cost, all).high_ps, cost.all.high_ps);
+  EXPECT_EQ(total_of(cost, all).time_ps, sum);
+  EXPECT_EQ(total_of(cost, all).high_ps, cost.all.high_ps);
 }
 
 // In each pass the slower of host and device decides.
@@ -83,6 +83,22 @@ TEST(StepCost, OpsNobodyKnowsAreListed) {
   ASSERT_EQ(cost.unpriced.size(), 1u);
   EXPECT_EQ(step.text(cost.unpriced[0].name), "mine.magic.default");
   EXPECT_EQ(cost.unpriced[0].count, 2);
+  EXPECT_EQ(cost.unpriced[0].bytes, 4000);  // each reads 1,000 and writes 1,000
+}
+
+// A record that does not say what an op computes and moves: shapes do.
+TEST(StepCost, ShapesStandInForAmounts) {
+  test::TinyProgram p;
+  const TensorId x = p.resident(Role::kInput, 1000);
+  p.pass(PassKind::kForward);
+  const CallId call = p.enter(p.root, {x});
+  const TensorId y = p.op("aten.relu.default", {x}, 1000);
+  p.exit(call, {y});
+  const Step step = p.finish();
+  ASSERT_EQ(step.tables().ops[0].read_bytes, Op::kUnknown);
+  const StepCost cost = price_step(step, a100());
+  EXPECT_EQ(cost.all.unpriced_ops, 0);
+  EXPECT_EQ(cost.bytes[0], 2000);
 }
 
 TEST(StepCost, AMeasuredRowReplacesTheModel) {
@@ -127,6 +143,27 @@ TEST(StepCost, TheRestIsFittedToTheTable) {
   EXPECT_NEAR(static_cast<double>(cost.ops[left_out[0]].total_ps),
               2.0 * static_cast<double>(plain.ops[left_out[0]].total_ps),
               0.05 * static_cast<double>(plain.ops[left_out[0]].total_ps));
+}
+
+TEST(StepCost, RegionsAreMeasuredToo) {
+  const Step step = small_gpt();
+  device::Device device = a100();
+  EXPECT_EQ(price_step(step, device).region_ps, 550'000'000);  // 550 us
+  device.measured = {{"checkpoint region", 7'000, 0}, {"checkpoint random state", 5'000, 0}};
+  EXPECT_EQ(price_step(step, device).region_ps, 7'000);
+  EXPECT_EQ(price_step(step, device).region_rng_ps, 5'000);
+}
+
+// On a CPU, what Python and autograd cost is part of every op.
+TEST(StepCost, OverheadIsAddedToEachOp) {
+  const Step step = small_gpt();
+  device::Device device = device::find_device("cpu");
+  device.measured = {{op_key(step, OpId(0)), 10'000, 0}};
+  const StepCost before = price_step(step, device);
+  device.measured.push_back({"op overhead", 3'000, 0});
+  const StepCost after = price_step(step, device);
+  EXPECT_EQ(after.ops[0].total_ps, 13'000);
+  EXPECT_EQ(after.all.time_ps - before.all.time_ps, 3'000 * static_cast<std::int64_t>(step.tables().ops.size()));
 }
 
 TEST(Family, NamesDecide) {

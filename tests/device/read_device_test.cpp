@@ -48,6 +48,27 @@ std::string error_without(const std::string& key) {
   return error_of(json.dump());
 }
 
+TEST(ReadDevice, ReadsMeasuredOps) {
+  Json json = valid();
+  json["measured"] = {{"source", "m"}, {"ops", {{"aten.mm.default(){}", 1200, 30}}}};
+  const Device d = parse_device(json.dump());
+  EXPECT_EQ(d.measured, (std::vector<MeasuredOp>{{"aten.mm.default(){}", 1'200'000, 30'000}}));  // picoseconds
+  EXPECT_EQ(d.measured_source, "m");
+  EXPECT_TRUE(parse_device(valid().dump()).measured.empty());
+}
+
+TEST(ReadDevice, RefusesMeasuredOpsThatMakeNoSense) {
+  const auto error_of_rows = [](const Json& rows) { return error_with("/measured", {{"source", "m"}, {"ops", rows}}); };
+  EXPECT_THAT(error_of_rows({{"a", 1, 1}, {"a", 2, 1}}),
+              HasSubstr("[card.json: measured: ops[1]] the op is listed twice"));
+  EXPECT_THAT(error_of_rows({{"a", -1, 1}}), HasSubstr("the time cannot be used"));
+  EXPECT_THAT(error_of_rows({{"a", 1.5, 1}}), HasSubstr("the time cannot be used"));
+  EXPECT_THAT(error_of_rows(Json::array({Json::array({"a", 1})})), HasSubstr("the row is malformed"));
+  EXPECT_THAT(error_of_rows({{"", 1, 1}}), HasSubstr("the text cannot be used"));
+  EXPECT_THAT(error_of_rows("all"), HasSubstr("a list of at most"));
+  EXPECT_THAT(error_with("/measured", {{"source", "nobody"}, {"ops", Json::array()}}), HasSubstr("a key of sources"));
+}
+
 TEST(ReadDevice, ReadsEveryField) {
   const Device d = parse_device(valid().dump());
   EXPECT_EQ(d.name, "my-card");
@@ -100,7 +121,7 @@ TEST(ReadDevice, RefusesWhatIsNoProperJson) {
   EXPECT_THAT(error_of("[]"), HasSubstr("this is no object"));
   EXPECT_THAT(error_of("{\"tidemark\":\"device\",\"tidemark\":\"device\"}"), HasSubstr("a key stands twice"));
   EXPECT_THAT(error_of(std::string(100000, '[')), HasSubstr("nested too deeply"));
-  EXPECT_THAT(error_of(std::string(2 << 20, ' ')), HasSubstr("the file is too large"));
+  EXPECT_THAT(error_of(std::string(kMaxDeviceFileBytes + 1, ' ')), HasSubstr("the file is too large"));
   EXPECT_THAT(error_of("{\"tidemark\":\"\xff\"}"), HasSubstr("the file is not valid JSON"));
   EXPECT_THAT(error_of("{\"tidemark\":1e400}"), HasSubstr("card.json"));
 }

@@ -37,6 +37,12 @@ std::vector<std::uint32_t> join_measured(const step::Step& step, const step::OpK
   return rows;
 }
 
+std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key) {
+  for (const device::MeasuredOp& row : device.measured)
+    if (row.key == key) return row.time_ps;
+  return std::nullopt;
+}
+
 Machine fit_to_table(Machine machine, const step::Step& step, const step::OpKinds& kinds,
                      const std::vector<std::uint32_t>& rows, const device::Device& device) {
   const auto families = families_of(step);

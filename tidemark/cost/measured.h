@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tidemark/cost/machine.h"
@@ -14,6 +16,15 @@ namespace tidemark::cost {
 inline constexpr std::uint32_t kNotMeasured = 0xFFFFFFFFu;
 std::vector<std::uint32_t> join_measured(const step::Step& step, const step::OpKinds& kinds,
                                          const device::Device& device);
+
+// Rows of the table that are no op: what a checkpointed region costs beside its ops, keeping the random state for it,
+// and what each op costs more inside a step than alone (Python, autograd), where host and device are one.
+inline constexpr std::string_view kOverheadKey = "op overhead";
+inline constexpr std::string_view kRegionKey = "checkpoint region";
+inline constexpr std::string_view kRegionRngKey = "checkpoint random state";
+
+// What the table has for a key. None: nothing.
+std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key);
 
 // The machine of a device with a table, for the ops that are not in it: what a launch costs is the least that was
 // measured, and each family is scaled by the median of measured over modelled, from at least three kinds of ops.

@@ -18,17 +18,13 @@ constexpr std::size_t kNoPosition = static_cast<std::size_t>(-1);
 
 std::int64_t ps_from_us(double us) { return static_cast<std::int64_t>(std::llround(us * 1e6)); }
 
-std::int64_t bytes_of(const Op& op) {
-  return std::max<std::int64_t>(op.read_bytes, 0) + std::max<std::int64_t>(op.written_bytes, 0);
-}
-
 // Adds op times up. The errors of one family go the same way, since one formula makes them; those of different
 // families are independent.
 class Adder {
  public:
   explicit Adder(double unpriced_factor) : unpriced_factor_(unpriced_factor) {}
 
-  void add(const Op& op, const Time& time, Family family) {
+  void add(const Time& time, Family family, std::int64_t bytes) {
     total_.time_ps += time.total_ps;
     switch (time.source) {
       case TimeSource::kMeasured:
@@ -41,7 +37,7 @@ class Adder {
         break;
       case TimeSource::kUnpriced:
         ++total_.unpriced_ops;
-        total_.unpriced_bytes += bytes_of(op);
+        total_.unpriced_bytes += bytes;
         total_.unpriced_least_ps += time.memory_ps;
         break;
       case TimeSource::kFree:
@@ -90,13 +86,14 @@ class Pricer {
     const std::size_t count = step_.tables().ops.size();
     cost_.ops.reserve(count);
     cost_.family.reserve(count);
+    cost_.bytes.reserve(count);
     if (device_.measured.empty()) {
       for (const Op& op : step_.tables().ops) price(op);
     } else {
       price_with_table();
     }
-    cost_.region_ps = ps_from_us(options_.constants.region_us);
-    cost_.region_rng_ps = ps_from_us(options_.constants.region_rng_us);
+    cost_.region_ps = measured_ps(device_, kRegionKey).value_or(ps_from_us(options_.constants.region_us));
+    cost_.region_rng_ps = measured_ps(device_, kRegionRngKey).value_or(ps_from_us(options_.constants.region_rng_us));
     cost_.unpriced_factor = options_.constants.unpriced_factor;
     add_up();
     return std::move(cost_);
@@ -106,6 +103,9 @@ class Pricer {
   void price(const Op& op) {
     const Work work = work_of(step_, op, families_);
     cost_.family.push_back(work.family);
+    cost_.bytes.push_back(work.bytes);
+    if (step_[op.pass].kind != PassKind::kRecompute)
+      cost_.flops_by_precision[static_cast<std::size_t>(work.precision)] += work.flops;
     cost_.ops.push_back(work.family == Family::kCollective ? collective_time(op, work) : time_of(work));
   }
 
@@ -137,12 +137,18 @@ class Pricer {
     const auto rows = join_measured(step_, kinds, device_);
     machine_ = fit_to_table(machine_, step_, kinds, rows, device_);
     std::fill(recent_.begin(), recent_.end(), std::pair{Work{}, op_time(Work{}, machine_)});
+    const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
+    const std::int64_t overhead_ps = is_own_host ? measured_ps(device_, kOverheadKey).value_or(0) : 0;
     for (std::size_t i = 0; i < kinds.of_op.size(); ++i) {
       price(step_.tables().ops[i]);
       const std::uint32_t row = rows[kinds.of_op[i]];
-      if (row == kNotMeasured) continue;
       Time& time = cost_.ops.back();
-      time.total_ps = device_.measured[row].time_ps;
+      if (row == kNotMeasured) {
+        time.launch_ps += overhead_ps;
+        time.total_ps += overhead_ps;
+        continue;
+      }
+      time.total_ps = device_.measured[row].time_ps + overhead_ps;
       time.spread_ps = device_.measured[row].spread_ps;
       time.launch_ps = std::min(time.launch_ps, time.total_ps);
       time.source = TimeSource::kMeasured;
@@ -157,12 +163,12 @@ class Pricer {
     for (std::size_t i = 0; i < cost_.ops.size(); ++i) {
       const Op& op = step_.tables().ops[i];
       const Time& time = cost_.ops[i];
-      all.add(op, time, cost_.family[i]);
+      all.add(time, cost_.family[i], cost_.bytes[i]);
       const auto kind = static_cast<std::size_t>(step_[op.pass].kind);
-      passes[kind].add(op, time, cost_.family[i]);
+      passes[kind].add(time, cost_.family[i], cost_.bytes[i]);
       both[op.pass.index()].first += time.total_ps;
       both[op.pass.index()].second += time.host_ps;
-      if (time.source == TimeSource::kUnpriced) list_unpriced(op, position);
+      if (time.source == TimeSource::kUnpriced) list_unpriced(op, cost_.bytes[i], position);
     }
     cost_.all = all.finish();
     for (std::size_t kind = 0; kind < passes.size(); ++kind) cost_.passes[kind] = passes[kind].finish();
@@ -174,7 +180,7 @@ class Pricer {
     }
   }
 
-  void list_unpriced(const Op& op, std::vector<std::size_t>& position) {
+  void list_unpriced(const Op& op, std::int64_t bytes, std::vector<std::size_t>& position) {
     std::size_t& at = position[op.name.index()];
     if (at == kNoPosition) {
       at = cost_.unpriced.size();
@@ -182,7 +188,7 @@ class Pricer {
     }
     UnpricedOp& row = cost_.unpriced[at];
     ++row.count;
-    row.bytes += bytes_of(op);
+    row.bytes += bytes;
   }
 
   const Step& step_;
@@ -201,9 +207,20 @@ StepCost price_step(const Step& step, const device::Device& device, const PriceO
   return Pricer(step, device, options).run();
 }
 
-Total total_of(const Step& step, const StepCost& cost, std::span<const OpId> ops) {
+double model_flops_utilisation(const StepCost& cost, const device::Device& device) {
+  const auto& flops = cost.flops_by_precision;
+  const auto most = std::max_element(flops.begin(), flops.end());
+  if (cost.step_ps <= 0 || *most <= 0) return 0;
+  const auto& figure = device.peak_flops[static_cast<std::size_t>(most - flops.begin())];
+  const auto& peak = figure ? figure : device.peak(device::Precision::kFloat32);
+  double all = 0;
+  for (const std::int64_t amount : flops) all += static_cast<double>(amount);
+  return all / (static_cast<double>(peak->value) * static_cast<double>(cost.step_ps) / kPsPerS);
+}
+
+Total total_of(const StepCost& cost, std::span<const OpId> ops) {
   Adder adder(cost.unpriced_factor);
-  for (const OpId op : ops) adder.add(step[op], cost.ops[op.index()], cost.family[op.index()]);
+  for (const OpId op : ops) adder.add(cost.ops[op.index()], cost.family[op.index()], cost.bytes[op.index()]);
   return adder.finish();
 }
 

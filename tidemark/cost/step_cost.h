@@ -35,15 +35,18 @@ struct UnpricedOp {
 // op saves exactly its time. A whole step takes about `step_ps`: in each pass the device works while the host issues
 // the next ops, and the slower of the two decides.
 struct StepCost {
-  std::vector<Time> ops;       // by op
-  std::vector<Family> family;  // by op
+  std::vector<Time> ops;            // by op
+  std::vector<Family> family;       // by op
+  std::vector<std::int64_t> bytes;  // by op, read and written
   Total all;
   std::array<Total, step::kPassKindNames.size()> passes;  // by kind of pass
   std::int64_t step_ps = 0;
   std::array<std::int64_t, step::kPassKindNames.size()> pass_ps = {};  // the parts of step_ps
   std::int64_t host_ps = 0;                                            // what the host needs in all
-  std::int64_t region_ps = 0;        // what each checkpointed region costs beside the ops that run again
-  std::int64_t region_rng_ps = 0;    // and for keeping the random state
+  std::int64_t region_ps = 0;      // what each checkpointed region costs beside the ops that run again
+  std::int64_t region_rng_ps = 0;  // and for keeping the random state
+  // Without what is run again, by the precision it runs in.
+  std::array<std::int64_t, device::kPrecisionNames.size()> flops_by_precision = {};
   double unpriced_factor = 0;        // for the upper end of totals
   std::vector<UnpricedOp> unpriced;  // in the order they first appear
 
@@ -58,7 +61,11 @@ struct PriceOptions {
 // The same result for the same input, whatever runs beside it.
 StepCost price_step(const step::Step& step, const device::Device& device, const PriceOptions& options = {});
 
+// The part of the device's listed peak that the step uses, 0 to 1: its FLOPs, without what is run again, over what the
+// peak of the precision with most of them would do in step_ps.
+double model_flops_utilisation(const StepCost& cost, const device::Device& device);
+
 // The total of some of the step's ops.
-Total total_of(const step::Step& step, const StepCost& cost, std::span<const step::OpId> ops);
+Total total_of(const StepCost& cost, std::span<const step::OpId> ops);
 
 }  // namespace tidemark::cost

@@ -113,10 +113,9 @@ class OpReader {
       work_.family = Family::kCollective;
     } else if (only_makes_views() || makes_nothing()) {
       work_.family = Family::kFree;
-    } else if (family == Family::kUnpriced || op_.flops == Op::kUnknown || !are_bytes_known) {
-      work_.family = Family::kUnpriced;
-    } else {
+    } else if (family != Family::kUnpriced) {
       read_shapes();
+      if (op_.flops == Op::kUnknown && needs_flops()) work_.family = Family::kUnpriced;
     }
     drop_shape_if_huge();
     return work_;
@@ -138,6 +137,12 @@ class OpReader {
   bool only_makes_views() const {
     return !outputs_.empty() &&
            std::all_of(outputs_.begin(), outputs_.end(), [](const Output& o) { return o.alias == AliasKind::kView; });
+  }
+
+  // Whether a record without FLOPs says too little; those of products follow from their shapes.
+  bool needs_flops() const {
+    return work_.family == Family::kConvolution || work_.family == Family::kAttention ||
+           ((work_.family == Family::kMatmul || work_.family == Family::kBatched) && work_.flops == 0);
   }
 
   // New memory without values.
@@ -203,6 +208,10 @@ class OpReader {
     if (work_.family == Family::kBatched) work_.b = a_sizes[0];
     const double others = 2.0 * static_cast<double>(std::max<std::int64_t>(work_.b, 1)) * static_cast<double>(work_.n) *
                           static_cast<double>(work_.k);
+    if (op_.flops == Op::kUnknown && a_sizes.size() == (work_.family == Family::kBatched ? 3u : 2u)) {
+      const double flops = others * static_cast<double>(a_sizes[a_sizes.size() - 2]);
+      if (flops < 1e17) work_.flops = static_cast<std::int64_t>(flops);
+    }
     work_.m = static_cast<std::int64_t>(static_cast<double>(work_.flops) / others);
     const auto b_strides = step_.strides(layout(b));
     work_.is_along_rows = step_.strides(layout(a)).back() == 1 &&

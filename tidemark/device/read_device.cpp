@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tidemark/base/byte_source.h"
+#include "tidemark/base/duration.h"
 #include "tidemark/base/error.h"
 #include "tidemark/base/utf8.h"
 
@@ -20,6 +21,9 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxDepth = 8;
 constexpr std::size_t kMaxTextBytes = 2000;
 constexpr std::size_t kMaxList = 64;
+constexpr std::size_t kMaxMeasured = 1 << 18;
+constexpr std::size_t kMaxKeyBytes = 64 << 10;
+constexpr std::int64_t kMaxMeasuredNs = 1'000'000'000'000;  // a quarter of an hour for one op
 constexpr std::int64_t kMaxFigure = std::int64_t{1} << 60;
 
 [[noreturn]] void refuse(std::string place, std::string problem, std::string expected = {}, std::string got = {},
@@ -81,13 +85,13 @@ class Fields {
     return text_of(value, at(key));
   }
 
-  static std::string text_of(const Json& value, const std::string& place) {
+  static std::string text_of(const Json& value, const std::string& place, std::size_t most = kMaxTextBytes) {
     if (!value.is_string()) refuse(place, "the value is of the wrong kind", "a text", shown(value));
     auto text = value.get<std::string>();
-    if (text.empty() || text.size() > kMaxTextBytes || !is_utf8(text) ||
+    if (text.empty() || text.size() > most || !is_utf8(text) ||
         std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }))
-      refuse(place, "the text cannot be used",
-             fmt::format("1 to {} bytes of UTF-8 without control characters", kMaxTextBytes), shown(value));
+      refuse(place, "the text cannot be used", fmt::format("1 to {} bytes of UTF-8 without control characters", most),
+             shown(value));
     return text;
   }
 
@@ -189,6 +193,7 @@ class Reader {
     d.allocator_rounding_bytes = fields_.figure("allocator_rounding_bytes", 1, 1 << 30);
     d.overhead_bytes = fields_.figure("overhead_bytes", 0);
     read_sources(d);
+    read_measured(d);
     fields_.finish();
     check_sources(d);
     return d;
@@ -231,6 +236,39 @@ class Reader {
       d.sources.push_back({Fields::text_of(key, fields_.at("sources")), Fields::text_of(text, checked.at(key))});
   }
 
+  // {"source": "me", "ops": [["aten.mm.default(...){}", 1200, 30], ...]}: nanoseconds, and their spread.
+  void read_measured(Device& d) {
+    const Json* measured = fields_.find("measured");
+    if (measured == nullptr) return;
+    Fields table(*measured, fields_.at("measured"));
+    d.measured_source = table.text("source");
+    const Json& rows = table.get("ops");
+    table.finish();
+    if (!rows.is_array() || rows.size() > kMaxMeasured)
+      refuse(table.at("ops"), "the value is of the wrong kind",
+             fmt::format("a list of at most {} measured ops", kMaxMeasured), shown(rows));
+    std::set<std::string_view> keys;
+    d.measured.reserve(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Json& row = rows[i];
+      const std::string place = table.at(fmt::format("ops[{}]", i));
+      if (!row.is_array() || row.size() != 3)
+        refuse(place, "the row is malformed", "[\"key of an op\", nanoseconds, spread in nanoseconds]", shown(row));
+      d.measured.push_back({Fields::text_of(row[0], place, kMaxKeyBytes), kPsPerNs * nanoseconds(row[1], place),
+                            kPsPerNs * nanoseconds(row[2], place)});
+      if (!keys.insert(d.measured.back().key).second)
+        refuse(place, "the op is listed twice", "each key once", shown(row[0]));
+    }
+  }
+
+  static std::int64_t nanoseconds(const Json& value, const std::string& place) {
+    const bool is_usable = value.is_number_unsigned() && value.get<std::uint64_t>() <= kMaxMeasuredNs;
+    if (!is_usable)
+      refuse(place, "the time cannot be used", fmt::format("whole nanoseconds from 0 to {}", kMaxMeasuredNs),
+             shown(value));
+    return value.get<std::int64_t>();
+  }
+
   void check_sources(const Device& d) const {
     const auto check = [&](const Figure& figure, std::string_view field) {
       const bool is_there = std::any_of(d.sources.begin(), d.sources.end(),
@@ -253,6 +291,7 @@ class Reader {
       if (figure) check(*figure, "peak_flops");
     for (const auto& figure : d.achieved_permille)
       if (figure) check(*figure, "achieved_permille");
+    if (!d.measured_source.empty()) check({0, d.measured_source}, "measured");
   }
 
   std::string name_;

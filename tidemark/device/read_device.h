@@ -7,7 +7,7 @@
 
 namespace tidemark::device {
 
-inline constexpr std::size_t kMaxDeviceFileBytes = 1 << 20;
+inline constexpr std::size_t kMaxDeviceFileBytes = 32 << 20;
 
 // Reads a device file (docs/device_format.md). Throws: Error naming the file and the field, when it cannot be read, is
 // no device file, or leaves out, repeats or contradicts something.

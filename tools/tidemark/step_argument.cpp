@@ -109,9 +109,9 @@ zoo::Config read_model_argument(const std::string& argument) {
   return entry->config;
 }
 
-step::Step read_step_argument(const std::string& argument) {
+step::Step read_step_argument(const std::string& argument, const NativeOptions& options) {
   if (is_file(argument) && !holds_config(argument)) return step::read_step(argument);
-  return zoo::record(read_model_argument(argument), {});
+  return zoo::record(read_model_argument(argument), step_options(options));
 }
 
 }  // namespace tidemark::cli

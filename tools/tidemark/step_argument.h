@@ -28,9 +28,9 @@ zoo::StepOptions step_options(const NativeOptions& options);
 // The model that a MODEL argument names. Throws: Error that says what a MODEL may be.
 zoo::Config read_model_argument(const std::string& argument);
 
-// The step that a STEP argument names: a file, or a native model with its default options. Every command asks here, so
+// The step that a STEP argument names: a file, or a native model with `options`. Every command asks here, so
 // that what STEP may be is said once.
 // Throws: Error that says what a STEP may be.
-step::Step read_step_argument(const std::string& argument);
+step::Step read_step_argument(const std::string& argument, const NativeOptions& options = {});
 
 }  // namespace tidemark::cli

@@ -4,11 +4,11 @@ _tidemark() {
   local command="" words="" flags="" files="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      models|capture|inspect|validate|memory|devices|completion) command=$word; break ;;
+      models|capture|inspect|validate|memory|time|devices|completion) command=$word; break ;;
     esac
   done
   case $command in
-    "") words="models capture inspect validate memory devices completion" flags="-h --help --json --version" files= ;;
+    "") words="models capture inspect validate memory time devices completion" flags="-h --help --json --version" files= ;;
     models) words="" flags="-h --help --json" files= ;;
     capture)
       case $previous in
@@ -42,6 +42,21 @@ _tidemark() {
         --device) words="" flags="" files= ;;
         --overhead) words="" flags="" files= ;;
         *) words="" flags="-h --help --json --plan --by --depth --csv --workspace --allocator --device --overhead --no-early-stop --no-rng" files=1 ;;
+      esac
+      ;;
+    time)
+      case $previous in
+        --device) words="" flags="" files= ;;
+        --by) words="op module" flags="" files= ;;
+        --depth) words="" flags="" files= ;;
+        --batch) words="" flags="" files= ;;
+        --seq) words="" flags="" files= ;;
+        --image) words="" flags="" files= ;;
+        --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
+        --form) words="for-loop foreach fused" flags="" files= ;;
+        --target) words="cpu cuda" flags="" files= ;;
+        *) words="" flags="-h --help --json --device --by --depth --batch --seq --image --dtype --optimizer --form --target" files=1 ;;
       esac
       ;;
     devices) words="" flags="-h --help --json" files= ;;

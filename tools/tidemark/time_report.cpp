@@ -1,0 +1,309 @@
+#include "time_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "text_layout.h"
+#include "tidemark/base/bytes.h"
+#include "tidemark/base/duration.h"
+#include "tidemark/step/dtype.h"
+#include "tidemark/step/dump.h"
+#include "tidemark/step/op_key.h"
+
+namespace tidemark::cli {
+
+namespace {
+
+using namespace step;
+using cost::Time;
+using cost::TimeSource;
+using cost::Total;
+
+constexpr std::size_t kMostExpensive = 20;
+constexpr double kPsPerS = 1e12;
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? "-" : fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+// Some ops of a step that are shown as one.
+struct Row {
+  std::int64_t key = 0;  // what they have in common
+  std::int64_t count = 0;
+  std::int64_t time_ps = 0;
+  std::int64_t compute_ps = 0;
+  std::int64_t memory_ps = 0;
+  std::int64_t forward_ps = 0;
+  std::int64_t backward_ps = 0;  // with what is run again
+  OpId first;
+
+  void add(const Step& step, OpId op, const Time& time) {
+    if (count == 0) first = op;
+    ++count;
+    time_ps += time.total_ps;
+    compute_ps += time.compute_ps;
+    memory_ps += time.memory_ps;
+    const PassKind kind = step[step[op].pass].kind;
+    if (kind == PassKind::kForward || kind == PassKind::kLoss) forward_ps += time.total_ps;
+    if (kind == PassKind::kBackward || kind == PassKind::kRecompute) backward_ps += time.total_ps;
+  }
+};
+
+// One row for every value that `key_of` gives, the longest first. Ops that cost nothing and are priced are left out.
+template <class KeyOf>
+std::vector<Row> rows_by(const TimeReport& report, const KeyOf& key_of) {
+  std::map<std::int64_t, Row> rows;
+  for (std::uint32_t i = 0; i < report.cost.ops.size(); ++i) {
+    const Time& time = report.cost.ops[i];
+    if (time.source == TimeSource::kFree || time.source == TimeSource::kUnpriced) continue;
+    const std::int64_t key = key_of(OpId(i));
+    rows[key].key = key;
+    rows[key].add(report.step, OpId(i), time);
+  }
+  std::vector<Row> sorted;
+  for (const auto& [key, row] : rows) sorted.push_back(row);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) { return a.time_ps > b.time_ps; });
+  return sorted;
+}
+
+std::vector<Row> rows_by_kind(const TimeReport& report) {
+  const OpKinds kinds = op_kinds(report.step);
+  return rows_by(report, [&](OpId op) { return static_cast<std::int64_t>(kinds.of_op[op.index()]); });
+}
+
+std::vector<Row> rows_by_name(const TimeReport& report) {
+  return rows_by(report, [&](OpId op) { return static_cast<std::int64_t>(report.step[op].name.value()); });
+}
+
+// What a module and those inside it take, down to `depth` below the root, in the order of the tree; what belongs to no
+// module last, with the key -1.
+std::vector<Row> rows_by_module(const TimeReport& report) {
+  const Step& step = report.step;
+  std::vector<std::size_t> depth(step.tables().modules.size(), 0);
+  for (std::size_t i = 0; i < depth.size(); ++i) {
+    const ModuleId parent = step.tables().modules[i].parent;
+    if (parent.has_value()) depth[i] = depth[parent.index()] + 1;
+  }
+  std::map<std::int64_t, Row> rows;
+  Row none{.key = -1};
+  for (std::uint32_t i = 0; i < report.cost.ops.size(); ++i) {
+    const CallId call = step[OpId(i)].call;
+    if (call.is_none()) {
+      none.add(step, OpId(i), report.cost.ops[i]);
+      continue;
+    }
+    for (ModuleId module = step[call].module; module.has_value(); module = step[module].parent) {
+      if (depth[module.index()] > report.depth) continue;
+      rows[module.value()].key = module.value();
+      rows[module.value()].add(step, OpId(i), report.cost.ops[i]);
+    }
+  }
+  std::vector<Row> sorted;
+  for (const auto& [key, row] : rows) sorted.push_back(row);
+  if (none.count > 0) sorted.push_back(none);
+  return sorted;
+}
+
+std::string shapes_text(const Step& step, OpId id) {
+  std::vector<std::string> shapes;
+  for (const TensorId input : step.inputs(step[id])) {
+    const Layout& layout = step[step[input].layout];
+    shapes.push_back(fmt::format("{}[{}]", short_name(layout.dtype), fmt::join(step.sizes(layout), ",")));
+  }
+  return fmt::format("{}", fmt::join(shapes, " "));
+}
+
+std::string module_name(const TimeReport& report, std::int64_t key) {
+  if (key < 0) return "no module";
+  const ModuleId module(static_cast<std::uint32_t>(key));
+  const std::string fqn = report.step.fqn(module);
+  return fmt::format("{} ({})", fqn.empty() ? "the root" : printable(fqn),
+                     printable(report.step.text(report.step[module].type)));
+}
+
+// What the step works through: tokens when the model's first input is of integers, else what its first dimension
+// counts.
+struct Items {
+  std::int64_t count = 0;
+  const char* name = "samples";
+};
+
+Items items_of(const Step& step) {
+  for (const Call& call : step.tables().calls) {
+    if (call.parent.has_value() || step[call.pass].kind != PassKind::kForward) continue;
+    for (const TensorId input : step.inputs(call)) {
+      const Layout& layout = step[step[input].layout];
+      const auto sizes = step.sizes(layout);
+      if (sizes.empty()) continue;
+      const bool are_tokens = layout.dtype == DType::kInt64 || layout.dtype == DType::kInt32;
+      if (!are_tokens) return {sizes[0], "samples"};
+      return {std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>()), "tokens"};
+    }
+  }
+  return {};
+}
+
+double per_second(std::int64_t count, std::int64_t ps) {
+  return ps == 0 ? 0 : static_cast<double>(count) / (static_cast<double>(ps) / kPsPerS);
+}
+
+std::string range_text(const Total& total) {
+  return fmt::format("{} ({} to {})", format_duration(total.time_ps), format_duration(total.low_ps),
+                     format_duration(total.high_ps));
+}
+
+std::string overview_text(const TimeReport& report) {
+  const cost::StepCost& c = report.cost;
+  Table table("<<");
+  table.row({"device", fmt::format("{}: {}", printable(report.device.name), printable(report.device.title))});
+  table.row({"step", fmt::format("{}, host and device overlapped{}", format_duration(c.step_ps),
+                                 c.host_ps > c.all.time_ps ? "; the host is the slower one" : "")});
+  for (std::size_t kind = 0; kind < kPassKindNames.size(); ++kind)
+    if (c.pass_ps[kind] > 0) table.row({"  " + std::string(kPassKindNames[kind]), format_duration(c.pass_ps[kind])});
+  table.row({"sum of ops",
+             fmt::format("{}; {} measured, {} modelled", range_text(c.all), percent(c.all.measured_ps, c.all.time_ps),
+                         percent(c.all.modelled_ps, c.all.time_ps))});
+  const Items items = items_of(report.step);
+  if (items.count > 0)
+    table.row({fmt::format("{}/s", items.name), fmt::format("{:.4g}", per_second(items.count, c.step_ps))});
+  table.row({"MFU", fmt::format("{:.1f} %", 100 * cost::model_flops_utilisation(c, report.device))});
+  return table.text(2);
+}
+
+// What most of an op's time is spent on.
+const char* bound_of(const Time& time) {
+  if (time.source == TimeSource::kMeasured) return "measured";
+  if (time.launch_ps > time.compute_ps && time.launch_ps > time.memory_ps) return "launch";
+  return time.compute_ps > time.memory_ps ? "compute" : "memory";
+}
+
+std::string kinds_text(const TimeReport& report) {
+  const std::vector<Row> rows = rows_by_kind(report);
+  Table table(">>><<<");
+  for (std::size_t i = 0; i < std::min(kMostExpensive, rows.size()); ++i)
+    table.row({format_duration(rows[i].time_ps), percent(rows[i].time_ps, report.cost.all.time_ps),
+               fmt::format("{} x", format_count(rows[i].count)), bound_of(report.cost.ops[rows[i].first.index()]),
+               elide(printable(report.step.text(report.step[rows[i].first].name)), 38),
+               shapes_text(report.step, rows[i].first)});
+  return table.text(2);
+}
+
+std::string names_text(const TimeReport& report) {
+  Table table(">>>>><");
+  table.row({"", "", "ops", "compute", "memory", ""});
+  for (const Row& row : rows_by_name(report))
+    table.row({format_duration(row.time_ps), percent(row.time_ps, report.cost.all.time_ps), format_count(row.count),
+               format_duration(row.compute_ps), format_duration(row.memory_ps),
+               printable(report.step.text(report.step[row.first].name))});
+  return table.text(2);
+}
+
+std::string modules_text(const TimeReport& report) {
+  Table table("<>>>>");
+  table.row({"", "forward", "backward", "sum", ""});
+  for (const Row& row : rows_by_module(report))
+    table.row({elide(module_name(report, row.key), 50), format_duration(row.forward_ps),
+               format_duration(row.backward_ps), format_duration(row.time_ps),
+               percent(row.time_ps, report.cost.all.time_ps)});
+  return table.text(2);
+}
+
+std::string unpriced_text(const TimeReport& report) {
+  Table table(">><");
+  for (const cost::UnpricedOp& op : report.cost.unpriced)
+    table.row({format_count(op.count), format_bytes(op.bytes), printable(report.step.text(op.name))});
+  return table.text(2);
+}
+
+const char* view_title(TimeView view) {
+  if (view == TimeView::kOp) return "by op";
+  return view == TimeView::kModule ? "by module" : "most expensive ops";
+}
+
+std::string view_text(const TimeReport& report) {
+  if (report.view == TimeView::kOp) return names_text(report);
+  return report.view == TimeView::kModule ? modules_text(report) : kinds_text(report);
+}
+
+// Milliseconds, exactly: picoseconds have nine decimals.
+double ms(std::int64_t ps) { return static_cast<double>(ps) / static_cast<double>(kPsPerMs); }
+
+Json total_json(const Total& total) {
+  return {{"ms", ms(total.time_ps)},
+          {"low_ms", ms(total.low_ps)},
+          {"high_ms", ms(total.high_ps)},
+          {"measured_ms", ms(total.measured_ps)},
+          {"modelled_ms", ms(total.modelled_ps)},
+          {"unpriced_ops", total.unpriced_ops},
+          {"unpriced_bytes", total.unpriced_bytes}};
+}
+
+Json row_json(const Row& row) {
+  return {{"count", row.count},
+          {"ms", ms(row.time_ps)},
+          {"compute_ms", ms(row.compute_ps)},
+          {"memory_ms", ms(row.memory_ps)},
+          {"forward_ms", ms(row.forward_ps)},
+          {"backward_ms", ms(row.backward_ps)}};
+}
+
+}  // namespace
+
+std::string time_text(const TimeReport& report, const Console& console) {
+  std::string text = console.heading(elide(printable(report.file), kMaxColumns)) + "\n" + overview_text(report);
+  text += fmt::format("\n{}\n{}", console.heading(view_title(report.view)), view_text(report));
+  if (!report.cost.unpriced.empty())
+    text += fmt::format("\n{}\n{}", console.heading("without a price, counted as nothing"), unpriced_text(report));
+  return text;
+}
+
+Json time_json(const TimeReport& report) {
+  const cost::StepCost& c = report.cost;
+  const Items items = items_of(report.step);
+  Json json = {{"file", report.file},
+               {"device", report.device.name},
+               {"step_ms", ms(c.step_ps)},
+               {"host_ms", ms(c.host_ps)},
+               {"checkpoint_region_ms", ms(c.region_ps)},
+               {"checkpoint_rng_ms", ms(c.region_rng_ps)},
+               {"sum", total_json(c.all)},
+               {"passes", Json::object()},
+               {"mfu", cost::model_flops_utilisation(c, report.device)},
+               {items.name, items.count},
+               {fmt::format("{}_per_s", items.name), per_second(items.count, c.step_ps)},
+               {"most_expensive", Json::array()},
+               {"by_op", Json::array()},
+               {"by_module", Json::array()},
+               {"unpriced", Json::array()}};
+  for (std::size_t kind = 0; kind < kPassKindNames.size(); ++kind) {
+    if (c.pass_ps[kind] == 0 && c.passes[kind].unpriced_ops == 0) continue;
+    json["passes"][kPassKindNames[kind]] = {{"step_ms", ms(c.pass_ps[kind])}, {"sum", total_json(c.passes[kind])}};
+  }
+  const std::vector<Row> kinds = rows_by_kind(report);
+  for (std::size_t i = 0; i < std::min(kMostExpensive, kinds.size()); ++i) {
+    Json row = {{"op", report.step.text(report.step[kinds[i].first].name)},
+                {"inputs", shapes_text(report.step, kinds[i].first)},
+                {"source", cost::kTimeSourceNames[static_cast<std::size_t>(c.ops[kinds[i].first.index()].source)]}};
+    row.update(row_json(kinds[i]));
+    json["most_expensive"].push_back(std::move(row));
+  }
+  for (const Row& op : rows_by_name(report)) {
+    Json row = {{"op", report.step.text(report.step[op.first].name)}};
+    row.update(row_json(op));
+    json["by_op"].push_back(std::move(row));
+  }
+  for (const Row& module : rows_by_module(report)) {
+    Json row = {
+        {"module", module.key < 0 ? Json() : Json(report.step.fqn(ModuleId(static_cast<std::uint32_t>(module.key))))}};
+    row.update(row_json(module));
+    json["by_module"].push_back(std::move(row));
+  }
+  for (const cost::UnpricedOp& op : c.unpriced)
+    json["unpriced"].push_back({{"op", report.step.text(op.name)}, {"count", op.count}, {"bytes", op.bytes}});
+  return json;
+}
+
+}  // namespace tidemark::cli
