@@ -172,9 +172,13 @@ Tensor on_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor
   if (kernel == AttentionKernel::kAuto) kernel = choose_on_cuda(query, key, value, options);
   if (kernel == AttentionKernel::kFlash) return flash_cuda(rt, query, key, value, options, scale);
   if (kernel == AttentionKernel::kMath) return math_attention(rt, query, key, value, options).output;
+  // The kernel takes a mask for every head of every sequence.
+  const Tensor mask =
+      options.mask ? ops::expand(rt, options.mask, Dims{query.size(0), query.size(1), query.size(2), key.size(2)})
+                   : Tensor();
   const bool wants = rt.grad_enabled() && (query.needs_grad() || key.needs_grad() || value.needs_grad());
   std::vector<ops::Arg> args = {
-      {"query", query}, {"key", key}, {"value", value}, {"attn_bias", options.mask}, {"compute_log_sumexp", wants}};
+      {"query", query}, {"key", key}, {"value", value}, {"attn_bias", mask}, {"compute_log_sumexp", wants}};
   if (options.dropout > 0 || options.is_causal) args.emplace_back("dropout_p", options.dropout);
   if (options.is_causal) args.emplace_back("is_causal", true);
   args.emplace_back("scale", scale);

@@ -134,25 +134,66 @@ LlamaConfig read_decoder(const Keys& k, const char* family) {
   c.tied = k.flag("tie_word_embeddings", false);
   c.rms_eps = k.number("rms_norm_eps", 1e-6);
   c.attention_dropout = k.number("attention_dropout", 0);
+  c.padding = k.integer("pad_token_id", -1);
+  return c;
+}
+
+// With SiLU in the gated MLP, as most have it.
+LlamaConfig read_silu_decoder(const Keys& k, const char* family) {
   k.expect_text("hidden_act", {"silu"});
+  return read_decoder(k, family);
+}
+
+Config read_gemma(const Keys& k) {
+  LlamaConfig c = read_decoder(k, "Gemma");
+  if (c.head == 0) c.head = 256;
+  c.tied = k.flag("tie_word_embeddings", true);
+  c.padding = k.integer("pad_token_id", 0);
+  c.qkv_bias = c.output_bias = k.flag("attention_bias", false);
+  // Older files have hidden_act: gelu and are run with the approximation all the same.
+  k.expect_text("hidden_activation", {"gelu_pytorch_tanh"});
+  k.expect_text("hidden_act", {"gelu_pytorch_tanh", "gelu"});
+  return c;
+}
+
+Config read_t5(const Keys& k) {
+  T5Config c;
+  c.layers = k.integer("num_layers");
+  c.decoder_layers = k.integer("num_decoder_layers", c.layers);
+  c.width = k.integer("d_model");
+  c.inner = k.integer("d_ff");
+  c.heads = k.integer("num_heads");
+  c.head = k.integer("d_kv");
+  c.vocabulary = k.integer("vocab_size");
+  c.positions = k.integer("n_positions", 512);
+  c.buckets = k.integer("relative_attention_num_buckets", 32);
+  c.max_distance = k.integer("relative_attention_max_distance", 128);
+  c.dropout = k.number("dropout_rate", 0.1);
+  c.layer_norm_eps = k.number("layer_norm_epsilon", 1e-6);
+  k.expect_text("feed_forward_proj", {"relu", "gated-gelu"});
+  c.gated = k.text("feed_forward_proj", "relu") == "gated-gelu";
+  c.scales_output = k.flag("tie_word_embeddings", true);
+  k.expect_flag("is_encoder_decoder", true);
+  if (c.decoder_layers < 1)
+    refuse(k.at("num_decoder_layers"), "there is no such model", "a whole number from 1 on", {});
   return c;
 }
 
 Config read_llama(const Keys& k) {
-  LlamaConfig c = read_decoder(k, "Llama");
+  LlamaConfig c = read_silu_decoder(k, "Llama");
   c.qkv_bias = c.output_bias = k.flag("attention_bias", false);
   c.mlp_bias = k.flag("mlp_bias", false);
   return c;
 }
 
 Config read_mistral(const Keys& k) {
-  LlamaConfig c = read_decoder(k, "Mistral");
+  LlamaConfig c = read_silu_decoder(k, "Mistral");
   c.window = k.integer("sliding_window", 0);
   return c;
 }
 
 Config read_mixtral(const Keys& k) {
-  LlamaConfig c = read_decoder(k, "Mixtral");
+  LlamaConfig c = read_silu_decoder(k, "Mixtral");
   c.rms_eps = k.number("rms_norm_eps", 1e-5);
   c.window = k.integer("sliding_window", 0);
   c.experts = k.integer("num_local_experts", 8);
@@ -162,7 +203,7 @@ Config read_mixtral(const Keys& k) {
 }
 
 Config read_qwen2(const Keys& k) {
-  LlamaConfig c = read_decoder(k, "Qwen2");
+  LlamaConfig c = read_silu_decoder(k, "Qwen2");
   c.qkv_bias = true;
   k.expect_flag("use_sliding_window", false);
   return c;
@@ -211,9 +252,9 @@ struct Type {
   std::string_view name;
   Config (*read)(const Keys&);
 };
-constexpr Type kTypes[] = {{"bert", read_bert},       {"gpt2", read_gpt2},       {"llama", read_llama},
-                           {"mistral", read_mistral}, {"mixtral", read_mixtral}, {"qwen2", read_qwen2},
-                           {"vit", read_vit}};
+constexpr Type kTypes[] = {{"bert", read_bert},   {"gemma", read_gemma},     {"gpt2", read_gpt2},
+                           {"llama", read_llama}, {"mistral", read_mistral}, {"mixtral", read_mixtral},
+                           {"qwen2", read_qwen2}, {"t5", read_t5},           {"vit", read_vit}};
 
 bool is_too_deep(std::string_view text) {
   int depth = 0;

@@ -57,6 +57,13 @@ Batch batch_of(const Config& config, const StepOptions& options) {
 
 step::Step record(const Config& config, const StepOptions& options) {
   check(config);
+  if (std::holds_alternative<T5Config>(config) && options.dtype == nn::DType::kFloat16)
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "dtype",
+                 .problem = "native T5 models have no float16: it takes clamps that they do not run",
+                 .expected = "float32 or bfloat16",
+                 .got = "float16",
+                 .remedy = "record the model with the PyTorch capture instead"});
   const Batch batch = batch_of(config, options);
   nn::Runtime rt(options.target);
   nn::Net net(rt, options.dtype);

@@ -48,6 +48,18 @@ DECODER = {
     "vocab_size": VOCABULARY,
     "max_position_embeddings": 64,
 }
+T5 = {
+    "model_type": "t5",
+    "num_layers": 2,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_heads": 4,
+    "vocab_size": VOCABULARY,
+    "decoder_start_token_id": 0,
+}
+# The second version: a gated MLP, a head whose input is not scaled; heads wider than the model, fewer decoders.
+T5_GATED = {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 1, "d_kv": 16}
 BERT = {
     "model_type": "bert",
     "num_hidden_layers": 2,
@@ -81,6 +93,10 @@ def pairs() -> dict:
         "qwen2": _language("Qwen2ForCausalLM", {"model_type": "qwen2", **DECODER}),
         "mistral": _language("MistralForCausalLM", {"model_type": "mistral", **DECODER, "sliding_window": None}),
         "mixtral": _language("MixtralForCausalLM", {"model_type": "mixtral", **DECODER, "num_local_experts": 4}),
+        "gemma": _language("GemmaForCausalLM", {"model_type": "gemma", **DECODER, "head_dim": 16}),
+        "t5": _language("T5ForConditionalGeneration", T5),
+        "t5 gated": _language("T5ForConditionalGeneration", T5_GATED),
+        "t5 without dropout": _language("T5ForConditionalGeneration", {**T5, "dropout_rate": 0.0}, (1, 8)),
         "bert": _language("BertForMaskedLM", BERT),
         "bert without dropout": _language(
             "BertForMaskedLM", {**BERT, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

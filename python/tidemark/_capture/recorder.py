@@ -523,12 +523,16 @@ class Recorder:
                 converted = self._argument(args[i], tensors)
             given[name] = converted
             key.append(converted)
+            if type(converted) is float or type(converted) is bool:
+                key.append(type(converted))  # 1, 1.0 and True are equal, and not the same
         if kwargs:
             for name, value in kwargs.items():
                 converted = self._argument(value, tensors)
                 given[name] = converted
                 key.append(name)
                 key.append(converted)
+                if type(converted) is float or type(converted) is bool:
+                    key.append(type(converted))
         refs = d.refs = []
         inputs = d.inputs = []
         for t in tensors:
