@@ -96,7 +96,7 @@ def pairs() -> dict:
         "gemma": _language("GemmaForCausalLM", {"model_type": "gemma", **DECODER, "head_dim": 16}),
         "t5": _language("T5ForConditionalGeneration", T5),
         "t5 gated": _language("T5ForConditionalGeneration", T5_GATED),
-        "t5 without dropout": _language("T5ForConditionalGeneration", {**T5, "dropout_rate": 0.0}, (1, 8)),
+        "t5 without dropout": _language("T5ForConditionalGeneration", {**T5, "dropout_rate": 0.0}, (2, 8)),
         "bert": _language("BertForMaskedLM", BERT),
         "bert without dropout": _language(
             "BertForMaskedLM", {**BERT, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
