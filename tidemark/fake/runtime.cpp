@@ -159,4 +159,22 @@ void Runtime::backward(const Tensor& loss) {
   recorder_.grad_enabled = was_enabled;
 }
 
+Tensor& Runtime::cast_of(const Tensor& parameter) {
+  const auto [entry, is_new] = cast_index_.try_emplace(parameter.get(), casts_.size());
+  if (is_new) casts_.emplace_back();
+  return casts_[entry->second];
+}
+
+Autocast::Autocast(Runtime& rt, ops::DType dtype) : rt_(rt) {
+  rt.autocast_ = dtype;
+  rt.recorder().autocast = dtype == ops::DType::kBFloat16 ? "bfloat16" : "float16";
+}
+
+Autocast::~Autocast() {
+  rt_.autocast_.reset();
+  rt_.recorder().autocast = nullptr;
+  rt_.cast_index_.clear();
+  ops::drop_each(rt_.casts_);
+}
+
 }  // namespace tidemark::fake

@@ -27,7 +27,7 @@ class Conv1D : public Module {
     return called({&x}, [&] {
       Dims sizes = x.sizes();
       sizes[sizes.size() - 1] = weight_.size(1);
-      Tensor y = ops::addmm(rt(), bias_, ops::view(rt(), x, Dims{-1, x.size(-1)}), weight_);
+      Tensor y = nn::addmm(rt(), bias_, ops::view(rt(), x, Dims{-1, x.size(-1)}), weight_);
       y = ops::view(rt(), y, sizes);
       return y;
     });

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "tidemark/nn/autocast.h"
 #include "tidemark/ops/aten.h"
 
 namespace tidemark::zoo {
@@ -42,7 +43,8 @@ void look_for_packed_sequences(Runtime& rt, const Tensor& positions, std::int64_
 
 Tensor new_gelu(Runtime& rt, const Tensor& x) {
   Tensor half = ops::mul(rt, x, 0.5);
-  Tensor y = ops::pow(rt, x, 3.0);
+  Tensor y = nn::raised_on_cuda(rt, x);
+  y = ops::pow(rt, y, 3.0);
   y = ops::mul(rt, y, 0.044715);
   y = ops::add(rt, x, y);
   y = ops::mul(rt, y, std::sqrt(2.0 / std::numbers::pi));

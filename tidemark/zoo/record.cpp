@@ -1,8 +1,11 @@
 #include "tidemark/zoo/record.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 namespace tidemark::zoo {
 
@@ -53,7 +56,57 @@ Batch batch_of(const Config& config, const StepOptions& options) {
   return batch;
 }
 
+struct Precision {
+  std::string_view word;
+  nn::DType parameters;
+  bool has_master = false;
+  std::optional<nn::DType> autocast = {};
+};
+constexpr Precision kPrecisions[] = {
+    {"fp32", nn::DType::kFloat32},
+    {"bf16", nn::DType::kBFloat16},
+    {"fp16", nn::DType::kFloat16},
+    {"bf16-master", nn::DType::kBFloat16, true},
+    {"fp16-master", nn::DType::kFloat16, true},
+    {"autocast-bf16", nn::DType::kFloat32, false, nn::DType::kBFloat16},
+    {"autocast-fp16", nn::DType::kFloat32, false, nn::DType::kFloat16},
+};
+
+void check_training(const nn::Training& training) {
+  require_option(training.micro_batches >= 1 && training.micro_batches <= 4096, "micro-batches",
+                 "a whole number from 1 to 4096", training.micro_batches);
+  if (!(training.clip_norm >= 0 && std::isfinite(training.clip_norm)))
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "clip-norm",
+                 .problem = "no norm can be that",
+                 .expected = "a number above 0, or 0 for none",
+                 .got = fmt::format("{}", training.clip_norm),
+                 .remedy = {}});
+}
+
 }  // namespace
+
+std::vector<std::string_view> precisions() {
+  std::vector<std::string_view> words;
+  for (const Precision& p : kPrecisions) words.push_back(p.word);
+  return words;
+}
+
+void set_precision(StepOptions& options, std::string_view word) {
+  for (const Precision& p : kPrecisions) {
+    if (p.word != word) continue;
+    options.dtype = p.parameters;
+    options.training.master_copy = p.has_master;
+    options.training.autocast = p.autocast;
+    return;
+  }
+  throw Error({.kind = ErrorKind::kInput,
+               .place = "precision",
+               .problem = "the word is not known",
+               .expected = fmt::format("{}", fmt::join(precisions(), ", ")),
+               .got = std::string(word),
+               .remedy = {}});
+}
 
 step::Step record(const Config& config, const StepOptions& options) {
   check(config);
@@ -64,8 +117,10 @@ step::Step record(const Config& config, const StepOptions& options) {
                  .expected = "float32 or bfloat16",
                  .got = "float16",
                  .remedy = "record the model with the PyTorch capture instead"});
+  check_training(options.training);
   const Batch batch = batch_of(config, options);
   nn::Runtime rt(options.target);
+  rt.attention = options.attention;
   nn::Net net(rt, options.dtype);
   const std::unique_ptr<Model> model = build(net, config, batch);
   return nn::record_step(

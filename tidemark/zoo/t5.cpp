@@ -80,17 +80,24 @@ class Mlp : public Module {
         Tensor linear = (*wi_1_)(x);
         hidden = ops::mul(rt(), gate, linear);
         hidden = dropout_(hidden);
+        hidden = in_weights_type(hidden);
         Tensor result = wo_(hidden);
         ops::drop(hidden, gate, linear);
         return result;
       }
       hidden = dropout_(hidden);
+      hidden = in_weights_type(hidden);
       hidden = wo_(hidden);
       return hidden;
     });
   }
 
  private:
+  // Which autocast undoes.
+  Tensor in_weights_type(const Tensor& hidden) const {
+    const DType type = wo_.weight().dtype();
+    return hidden.dtype() == type ? hidden : ops::to_dtype(rt(), hidden, type);
+  }
   static Tensor relu(Runtime& rt, const Tensor& x) { return ops::relu(rt, x); }
 
   Linear wi_;
@@ -148,7 +155,7 @@ Tensor mask_of(Runtime& rt, const Tensor& bias, bool is_causal, DType dtype) {
   Tensor joined;
   {
     const Tensor least = scalar(rt, {{"s", ops::least_number(dtype)},
-                                     {"dtype", ops::dtype_word(dtype)},
+                                     {"dtype", ops::dtype_word(bias.dtype())},
                                      {"layout", "torch.strided"},
                                      {"device", "cpu"}});
     joined = ops::where(rt, seen, bias, least);
