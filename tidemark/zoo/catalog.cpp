@@ -304,6 +304,20 @@ void check_family(const ResNetConfig& c) {
   require_size("num_labels", c.classes);
 }
 
+void check_family(const HfResNetConfig& c) {
+  constexpr std::size_t kMostStages = 16;
+  require_size("num_channels", c.channels, 1, 1 << 20);
+  require_size("embedding_size", c.embedding, 1, 1 << 20);
+  require_size("num_labels", c.classes);
+  if (c.depths.empty() || c.depths.size() > kMostStages || c.depths.size() != c.widths.size())
+    refuse("depths", fmt::format("as many as hidden_sizes, 1 to {}", kMostStages), fmt::format("{}", c.depths.size()));
+  for (const std::int64_t depth : c.depths) require_size("depths", depth, 1, kMostLayers);
+  for (const std::int64_t width : c.widths) {
+    require_size("hidden_sizes", width, 1, 1 << 20);
+    if (c.bottleneck && width % 4 != 0) refuse("hidden_sizes", "multiples of 4", fmt::format("{}", width));
+  }
+}
+
 void check_family(const ToyGptConfig& c) {
   require_size("n_layers", c.layers, 1, kMostLayers);
   require_size("vocab_size", c.vocabulary);
@@ -330,6 +344,7 @@ std::unique_ptr<Model> make(nn::Net& net, const BertConfig& c, const Batch& b) {
 std::unique_ptr<Model> make(nn::Net& net, const T5Config& c, const Batch& b) { return make_t5(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const ViTConfig& c, const Batch& b) { return make_vit(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const ResNetConfig& c, const Batch& b) { return make_resnet(net, c, b); }
+std::unique_ptr<Model> make(nn::Net& net, const HfResNetConfig& c, const Batch& b) { return make_hf_resnet(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const ToyGptConfig& c, const Batch& b) { return make_toy_gpt(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const UNetConfig& c, const Batch& b) { return make_unet(net, c, b); }
 
@@ -348,6 +363,11 @@ struct Describe {
     const std::int64_t per_block = c.bottleneck ? 3 : 2;
     std::int64_t layers = 2;
     for (const std::int64_t blocks : c.blocks) layers += per_block * blocks;
+    return {0, 0, layers, "image classes"};
+  }
+  ModelFacts operator()(const HfResNetConfig& c) const {
+    std::int64_t layers = 2;
+    for (const std::int64_t depth : c.depths) layers += (c.bottleneck ? 3 : 2) * depth;
     return {0, 0, layers, "image classes"};
   }
   ModelFacts operator()(const ToyGptConfig& c) const { return {0, 0, c.layers, "sum of logits"}; }
@@ -403,7 +423,7 @@ std::int64_t layers_of(const Config& config) { return std::visit(Describe(), con
 
 bool takes_images(const Config& config) {
   return std::holds_alternative<ViTConfig>(config) || std::holds_alternative<ResNetConfig>(config) ||
-         std::holds_alternative<UNetConfig>(config);
+         std::holds_alternative<HfResNetConfig>(config) || std::holds_alternative<UNetConfig>(config);
 }
 
 void check(const Config& config) {

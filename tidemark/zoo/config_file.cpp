@@ -5,6 +5,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tidemark/base/byte_source.h"
 
@@ -48,6 +49,17 @@ class Keys {
   std::int64_t integer(const char* key, std::int64_t otherwise) const {
     const Json* value = find(key);
     return value == nullptr ? otherwise : whole(key, *value);
+  }
+  std::vector<std::int64_t> integers(const char* key, std::vector<std::int64_t> otherwise) const {
+    constexpr std::size_t kMost = 1000;
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_array() || value->size() > kMost)
+      refuse(at(key), "the value has the wrong type", fmt::format("a list of at most {} whole numbers", kMost),
+             shown(*value));
+    std::vector<std::int64_t> numbers;
+    for (const Json& item : *value) numbers.push_back(whole(key, item));
+    return numbers;
   }
   double number(const char* key, double otherwise) const {
     const Json* value = find(key);
@@ -227,6 +239,39 @@ Config read_bert(const Keys& k) {
   return c;
 }
 
+// How many classes a model of images tells apart: said, or counted.
+std::int64_t classes_of(const Keys& k) {
+  const Json* labels = k.find("id2label");
+  if (labels != nullptr && !labels->is_object())
+    refuse(k.at("id2label"), "the value has the wrong type", "an object", shown(*labels));
+  return k.integer("num_labels", labels != nullptr ? static_cast<std::int64_t>(labels->size()) : 2);
+}
+
+Config read_resnet(const Keys& k) {
+  HfResNetConfig c;
+  c.channels = k.integer("num_channels", c.channels);
+  c.embedding = k.integer("embedding_size", c.embedding);
+  c.widths = k.integers("hidden_sizes", c.widths);
+  c.depths = k.integers("depths", c.depths);
+  k.expect_text("layer_type", {"bottleneck", "basic"});
+  c.bottleneck = k.text("layer_type", "bottleneck") == "bottleneck";
+  c.downsamples_first_stage = k.flag("downsample_in_first_stage", false);
+  c.downsamples_first_convolution = k.flag("downsample_in_bottleneck", false);
+  c.classes = classes_of(k);
+  k.expect_text("hidden_act", {"relu"});
+  return c;
+}
+
+// No library's: the keys are those of docs/native_models.md.
+Config read_unet(const Keys& k) {
+  UNetConfig c;
+  c.channels = k.integer("channels", c.channels);
+  c.depth = k.integer("depth", c.depth);
+  c.width = k.integer("width", c.width);
+  c.groups = k.integer("groups", c.groups);
+  return c;
+}
+
 Config read_vit(const Keys& k) {
   ViTConfig c;
   c.layers = k.integer("num_hidden_layers");
@@ -236,10 +281,7 @@ Config read_vit(const Keys& k) {
   c.image = k.integer("image_size", 224);
   c.patch = k.integer("patch_size", 16);
   c.channels = k.integer("num_channels", 3);
-  const Json* labels = k.find("id2label");
-  if (labels != nullptr && !labels->is_object())
-    refuse(k.at("id2label"), "the value has the wrong type", "an object", shown(*labels));
-  c.classes = k.integer("num_labels", labels != nullptr ? static_cast<std::int64_t>(labels->size()) : 2);
+  c.classes = classes_of(k);
   c.qkv_bias = k.flag("qkv_bias", true);
   c.dropout = k.number("hidden_dropout_prob", 0);
   c.attention_dropout = k.number("attention_probs_dropout_prob", 0);
@@ -254,7 +296,8 @@ struct Type {
 };
 constexpr Type kTypes[] = {{"bert", read_bert},   {"gemma", read_gemma},     {"gpt2", read_gpt2},
                            {"llama", read_llama}, {"mistral", read_mistral}, {"mixtral", read_mixtral},
-                           {"qwen2", read_qwen2}, {"t5", read_t5},           {"vit", read_vit}};
+                           {"qwen2", read_qwen2}, {"resnet", read_resnet},   {"t5", read_t5},
+                           {"unet", read_unet},   {"vit", read_vit}};
 
 bool is_too_deep(std::string_view text) {
   int depth = 0;
@@ -272,8 +315,24 @@ Json parse(std::string_view text, const std::string& place) {
            fmt::format("{}", text.size()));
   if (is_too_deep(text))
     refuse(place, "the file is nested too deeply", fmt::format("at most {} levels", kMaxDepth), {});
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) refuse(place, "this is not JSON", "a Hugging Face config.json", {});
+  // A key that stands twice means two things; of the innermost object, which depth bounds, the last set is the current.
+  std::vector<std::set<std::string>> open;
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
+      refuse(place, "a key stands twice", "each key once", shown(parsed));
+    return true;
+  };
+  Json json;
+  try {
+    json = Json::parse(text, watch);
+  } catch (const Json::parse_error& error) {
+    refuse(place, "this is not JSON", "a Hugging Face config.json",
+           fmt::format("something else at byte {}", error.byte));
+  } catch (const Json::out_of_range&) {
+    refuse(place, "a number is too large", "numbers that a double can hold", {});
+  }
   if (!json.is_object()) refuse(place, "this is no config", "a JSON object", shown(json));
   return json;
 }

@@ -36,6 +36,9 @@ Batch batch_of(const Config& config, const StepOptions& options) {
     const auto* vit = std::get_if<ViTConfig>(&config);
     batch.image = options.image != 0 ? options.image : vit != nullptr ? vit->image : 224;
     require_option(batch.image >= 1 && batch.image <= 1 << 20, "image", "1 to 1048576 pixels", batch.image);
+    const auto* resnet = std::get_if<HfResNetConfig>(&config);
+    if (resnet != nullptr || std::holds_alternative<ResNetConfig>(config))
+      require_option(batch.image >= 32, "image", "at least 32 pixels, which the stages halve", batch.image);
     if (const auto* unet = std::get_if<UNetConfig>(&config))
       require_option(batch.image % (std::int64_t{1} << unet->depth) == 0, "image",
                      "a size that can be halved often enough", batch.image);

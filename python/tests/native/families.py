@@ -38,6 +38,17 @@ def _images(config: dict):
     return config, {"batch": 2}, build
 
 
+def _hf_resnet(config: dict):
+    def build():
+        import transformers
+
+        model = transformers.ResNetForImageClassification(transformers.ResNetConfig(**config)).train()
+        images, labels = torch.randn(2, 3, 64, 64), torch.randint(0, 10, (2,))
+        return model, lambda: model(pixel_values=images, labels=labels).loss
+
+    return config, {"batch": 2, "image": 64}, build
+
+
 GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": VOCABULARY, "n_positions": 16}
 DECODER = {
     "num_hidden_layers": 2,
@@ -79,6 +90,14 @@ VIT = {
     "patch_size": 8,
     "num_labels": 10,
 }
+HF_RESNET = {
+    "model_type": "resnet",
+    "embedding_size": 8,
+    "hidden_sizes": [8, 16],
+    "depths": [2, 1],
+    "layer_type": "basic",
+    "num_labels": 10,
+}
 NO_DROPOUT = {"embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
 
 
@@ -103,7 +122,12 @@ def pairs() -> dict:
         ),
         "vit": _images(VIT),
         "vit with dropout": _images({**VIT, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}),
+        "resnet of transformers": _hf_resnet(HF_RESNET),
+        "resnet of transformers, bottlenecks": _hf_resnet(
+            {**HF_RESNET, "layer_type": "bottleneck", "downsample_in_first_stage": True, "downsample_in_bottleneck": True}
+        ),
         "toy gpt": ("toy-gpt", {"batch": 2, "seq": 16}, _toy),
+        "unet by its keys": ({"model_type": "unet"}, {"batch": 2, "image": 32}, _unet),
         "unet": ("unet", {"batch": 2, "image": 32}, _unet),
         "resnet18": ("resnet18", {"batch": 2, "image": 64}, lambda: _resnet(plain.BasicBlock, [2, 2, 2, 2])),
         "resnet50": ("resnet50", {"batch": 2, "image": 64}, lambda: _resnet(plain.Bottleneck, [3, 4, 6, 3])),
