@@ -53,7 +53,8 @@ constexpr Word<nn::AttentionKernel> kKernels[] = {{"auto", nn::AttentionKernel::
                                                   {"efficient", nn::AttentionKernel::kEfficient}};
 constexpr Word<nn::Target> kTargets[] = {{"cpu", nn::Target::kCpu}, {"cuda", nn::Target::kCuda}};
 
-zoo::Config config_of(const std::string& model, bool is_text) {
+zoo::Config config_of(const std::string& model, bool is_text, bool is_file) {
+  if (is_file) return zoo::read_config(model);
   if (is_text) return zoo::parse_config(model, "config");
   if (const zoo::Entry* entry = zoo::find_model(model)) return entry->config;
   const std::string near = zoo::nearest_model(model);
@@ -91,7 +92,7 @@ void bind_zoo(nb::module_& m) {
       [](const std::string& model, bool is_config, std::int64_t batch, std::int64_t sequence, std::int64_t image,
          std::string_view dtype, std::string_view optimizer, std::string_view form, std::string_view target,
          bool input_needs_grad, std::string_view precision, std::string_view attention, std::int64_t micro_batches,
-         double clip_norm) {
+         double clip_norm, bool is_file) {
         zoo::StepOptions options;
         options.batch = batch;
         options.sequence = sequence;
@@ -105,12 +106,12 @@ void bind_zoo(nb::module_& m) {
         options.attention = value_of("attention", attention, kKernels);
         options.target = value_of("target", target, kTargets);
         options.input_needs_grad = input_needs_grad;
-        return zoo::record(config_of(model, is_config), options);
+        return zoo::record(config_of(model, is_config, is_file), options);
       },
       "model"_a, nb::kw_only(), "is_config"_a = false, "batch"_a = 1, "sequence"_a = 0, "image"_a = 0,
       "dtype"_a = "float32", "optimizer"_a = "adamw", "form"_a = "for-loop", "target"_a = "cpu",
       "input_needs_grad"_a = false, "precision"_a = "", "attention"_a = "auto", "micro_batches"_a = 1,
-      "clip_norm"_a = 0.0,
+      "clip_norm"_a = 0.0, "is_file"_a = false,
       "A step of a built-in model, or of the text of a Hugging Face config.json; `tidemark.native` is the friendly "
       "form.");
 }

@@ -57,6 +57,5 @@ def native(
     if isinstance(model, Mapping):
         return _core.record_native(json.dumps(dict(model)), is_config=True, **options)
     if isinstance(model, os.PathLike) or os.path.exists(model):
-        with open(model, encoding="utf-8") as file:
-            return _core.record_native(file.read(), is_config=True, **options)
+        return _core.record_native(os.fspath(model), is_file=True, **options)
     return _core.record_native(model, **options)

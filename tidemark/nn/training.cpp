@@ -41,7 +41,7 @@ void make_gradients(Net& net, const std::vector<Tensor>& parameters) {
     node->name = "torch::autograd::AccumulateGrad";
     node->sequence = UINT64_MAX;
     node->leaf = p.get();
-    node->outputs = {{p.dtype(), p.sizes(), p.strides()}};
+    node->outputs = {ops::Meta(p)};
     node->grad = std::move(grad);
     p->accumulator = std::move(node);
   }
