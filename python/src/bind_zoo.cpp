@@ -47,9 +47,14 @@ constexpr Word<nn::OptimizerKind> kOptimizers[] = {{"adamw", nn::OptimizerKind::
 constexpr Word<nn::OptimizerForm> kForms[] = {{"for-loop", nn::OptimizerForm::kForLoop},
                                               {"foreach", nn::OptimizerForm::kForeach},
                                               {"fused", nn::OptimizerForm::kFused}};
+constexpr Word<nn::AttentionKernel> kKernels[] = {{"auto", nn::AttentionKernel::kAuto},
+                                                  {"math", nn::AttentionKernel::kMath},
+                                                  {"flash", nn::AttentionKernel::kFlash},
+                                                  {"efficient", nn::AttentionKernel::kEfficient}};
 constexpr Word<nn::Target> kTargets[] = {{"cpu", nn::Target::kCpu}, {"cuda", nn::Target::kCuda}};
 
-zoo::Config config_of(const std::string& model, bool is_text) {
+zoo::Config config_of(const std::string& model, bool is_text, bool is_file) {
+  if (is_file) return zoo::read_config(model);
   if (is_text) return zoo::parse_config(model, "config");
   if (const zoo::Entry* entry = zoo::find_model(model)) return entry->config;
   const std::string near = zoo::nearest_model(model);
@@ -86,21 +91,27 @@ void bind_zoo(nb::module_& m) {
       "record_native",
       [](const std::string& model, bool is_config, std::int64_t batch, std::int64_t sequence, std::int64_t image,
          std::string_view dtype, std::string_view optimizer, std::string_view form, std::string_view target,
-         bool input_needs_grad) {
+         bool input_needs_grad, std::string_view precision, std::string_view attention, std::int64_t micro_batches,
+         double clip_norm, bool is_file) {
         zoo::StepOptions options;
         options.batch = batch;
         options.sequence = sequence;
         options.image = image;
         options.dtype = value_of("dtype", dtype, kDTypes);
-        options.training = {.optimizer = value_of("optimizer", optimizer, kOptimizers),
-                            .form = value_of("form", form, kForms)};
+        if (!precision.empty()) zoo::set_precision(options, precision);
+        options.training.optimizer = value_of("optimizer", optimizer, kOptimizers);
+        options.training.form = value_of("form", form, kForms);
+        options.training.micro_batches = micro_batches;
+        options.training.clip_norm = clip_norm;
+        options.attention = value_of("attention", attention, kKernels);
         options.target = value_of("target", target, kTargets);
         options.input_needs_grad = input_needs_grad;
-        return zoo::record(config_of(model, is_config), options);
+        return zoo::record(config_of(model, is_config, is_file), options);
       },
       "model"_a, nb::kw_only(), "is_config"_a = false, "batch"_a = 1, "sequence"_a = 0, "image"_a = 0,
       "dtype"_a = "float32", "optimizer"_a = "adamw", "form"_a = "for-loop", "target"_a = "cpu",
-      "input_needs_grad"_a = false,
+      "input_needs_grad"_a = false, "precision"_a = "", "attention"_a = "auto", "micro_batches"_a = 1,
+      "clip_norm"_a = 0.0, "is_file"_a = false,
       "A step of a built-in model, or of the text of a Hugging Face config.json; `tidemark.native` is the friendly "
       "form.");
 }

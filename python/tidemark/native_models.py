@@ -16,7 +16,11 @@ def native(
     batch: int = 1,
     seq: int = 0,
     image: int = 0,
-    dtype: str = "float32",
+    dtype: str | None = None,
+    precision: str | None = None,
+    attention: str = "auto",
+    micro_batches: int = 1,
+    clip_norm: float = 0.0,
     optimizer: str = "adamw",
     form: str = "for-loop",
     target: str = "cpu",
@@ -26,15 +30,25 @@ def native(
 
     model: a built-in name (`tidemark.models()`), the path of a Hugging Face config.json, or its content as a dict.
     seq: tokens of a sequence; 0 means the model's positions, at most 8192. image: pixels of a side; 0 means the model's.
+    dtype: of parameters and all else. precision: the same and more in one word: "fp32", "bf16", "fp16", "bf16-master" and
+    "fp16-master" (a float32 copy in the optimizer), "autocast-bf16", "autocast-fp16".
+    attention: the kernel, "auto", "math", "flash" or "efficient". micro_batches: forward and backward as often, each loss
+    divided by their number. clip_norm: gradients scaled down to this norm; 0 means they are not.
     form: how the optimizer runs: "for-loop", "foreach" or "fused". target: whose kernels, "cpu" or "cuda".
 
     The Step is the one that `tidemark.capture` records of the same model. Raises `Error` for an impossible config.
     """
+    if dtype is not None and precision is not None:
+        raise ValueError("dtype and precision are two words for one thing; give one of them")
     options = {
+        "precision": precision or "",
+        "attention": attention,
+        "micro_batches": micro_batches,
+        "clip_norm": clip_norm,
         "batch": batch,
         "sequence": seq,
         "image": image,
-        "dtype": dtype,
+        "dtype": dtype or "float32",
         "optimizer": optimizer,
         "form": form,
         "target": target,
@@ -43,6 +57,5 @@ def native(
     if isinstance(model, Mapping):
         return _core.record_native(json.dumps(dict(model)), is_config=True, **options)
     if isinstance(model, os.PathLike) or os.path.exists(model):
-        with open(model, encoding="utf-8") as file:
-            return _core.record_native(file.read(), is_config=True, **options)
+        return _core.record_native(os.fspath(model), is_file=True, **options)
     return _core.record_native(model, **options)

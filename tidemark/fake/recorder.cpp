@@ -399,7 +399,10 @@ step::ArgsId Recorder::args_of(const Call& call, const std::vector<std::pair<con
       return static_cast<std::uint32_t>(many->size());
     return 0;
   };
+  const char* const hidden = call.row().hidden;
+  const auto is_hidden = [&](const ops::Arg& arg) { return hidden != nullptr && std::strcmp(arg.name, hidden) == 0; };
   for (const ops::Arg& arg : call.args()) {
+    if (is_hidden(arg)) continue;
     key += arg.name;
     const Value& v = arg.value;
     key += static_cast<char>(is_given_back(arg) ? 100 : v.index());
@@ -421,6 +424,7 @@ step::ArgsId Recorder::args_of(const Call& call, const std::vector<std::pair<con
 
   step::ArgList list;
   for (const ops::Arg& arg : call.args()) {
+    if (is_hidden(arg)) continue;
     step::ArgValue out;
     const Value& v = arg.value;
     if (is_given_back(arg)) {

@@ -44,7 +44,7 @@ ops::Edge Runtime::edge_of(const Tensor& t) {
     node->name = "torch::autograd::AccumulateGrad";
     node->sequence = UINT64_MAX;
     node->leaf = t.get();
-    node->outputs = {{t.dtype(), t.sizes(), t.strides()}};
+    node->outputs = {ops::Meta(t)};
     t->accumulator = std::move(node);
   }
   return {t->accumulator, 0};
@@ -63,10 +63,14 @@ std::shared_ptr<GradNode> Runtime::make_node(Call& call, Tensor& original) {
   node->row = &row;
   node->name = row.node;
   node->sequence = sequence_++;
+  // The graph of a large model is the larger part of memory: exact sizes, and what a node has need of.
   node->next.reserve(call.inputs().size());
+  node->inputs.reserve(call.inputs().size());
+  node->args.reserve(call.args().size());
+  node->saved.reserve(row.saves.size() + row.saved_results.size());
   for (const Tensor* t : call.inputs()) {
     node->next.push_back(edge_of(*t));
-    node->inputs.push_back({(*t).dtype(), (*t).sizes(), (*t).strides()});
+    node->inputs.emplace_back(*t);
   }
   std::size_t position = 0;
   for (const ops::Arg& arg : call.args()) {
@@ -114,9 +118,9 @@ std::shared_ptr<GradNode> Runtime::make_node(Call& call, Tensor& original) {
 void Runtime::attach(Call& call, std::shared_ptr<GradNode> node) {
   const Row& row = call.row();
   std::uint32_t number = 0;
+  node->outputs.reserve(call.made().size());
   for (const Made& made : call.made()) {
-    node->outputs.push_back(made.tensor ? ops::Meta{made.tensor.dtype(), made.tensor.sizes(), made.tensor.strides()}
-                                        : ops::Meta{});
+    node->outputs.push_back(made.tensor ? ops::Meta(made.tensor) : ops::Meta());
     // Of what an op writes into, only the first result is its own; running statistics are not.
     const bool is_own = made.alias != step::AliasKind::kMutates || number == 0;
     if (made.tensor && is_own && ops::is_floating(made.tensor.dtype())) {
@@ -157,6 +161,24 @@ void Runtime::backward(const Tensor& loss) {
   recorder_.grad_enabled = false;
   run_backward(*this, recorder_, {loss->grad_fn, loss->output_nr}, ones);
   recorder_.grad_enabled = was_enabled;
+}
+
+Tensor& Runtime::cast_of(const Tensor& parameter) {
+  const auto [entry, is_new] = cast_index_.try_emplace(parameter.get(), casts_.size());
+  if (is_new) casts_.emplace_back();
+  return casts_[entry->second];
+}
+
+Autocast::Autocast(Runtime& rt, ops::DType dtype) : rt_(rt) {
+  rt.autocast_ = dtype;
+  rt.recorder().autocast = dtype == ops::DType::kBFloat16 ? "bfloat16" : "float16";
+}
+
+Autocast::~Autocast() {
+  rt_.autocast_.reset();
+  rt_.recorder().autocast = nullptr;
+  rt_.cast_index_.clear();
+  ops::drop_each(rt_.casts_);
 }
 
 }  // namespace tidemark::fake

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tidemark/fake/recorder.h"
@@ -10,6 +12,9 @@ namespace tidemark::fake {
 
 // Which kernels a device offers. "cpu" and "cuda" make the choices that PyTorch makes there.
 enum class Target { kCpu, kCuda };
+
+// Which kernel attention takes. `kAuto` is what PyTorch chooses for the inputs on the target.
+enum class AttentionKernel { kAuto, kMath, kFlash, kEfficient };
 
 // Runs ops on tensors without data, builds the autograd graph as PyTorch does, and tells the recorder. One step, one
 // Runtime.
@@ -27,6 +32,7 @@ class Runtime final : public ops::Runner {
   Runtime& operator=(const Runtime&) = delete;
 
   Target target() const { return target_; }
+  AttentionKernel attention = AttentionKernel::kAuto;
   Recorder& recorder() { return recorder_; }
 
   void run(Call& call) override;
@@ -42,7 +48,15 @@ class Runtime final : public ops::Runner {
 
   bool grad_enabled() const { return recorder_.grad_enabled; }
 
+  // The type that autocast lowers to; none: it is off, or an op that it has lowered is running.
+  std::optional<ops::DType> autocast() const { return autocast_; }
+  // What autocast keeps of a parameter that it has cast: empty, to be filled. Requires: autocast() is on.
+  Tensor& cast_of(const Tensor& parameter);
+
  private:
+  friend class Autocast;
+  friend class AutocastOff;
+
   std::shared_ptr<GradNode> make_node(Call& call, Tensor& original);
   void attach(Call& call, std::shared_ptr<GradNode> node);
   ops::Edge edge_of(const Tensor& t);
@@ -50,6 +64,34 @@ class Runtime final : public ops::Runner {
   Target target_;
   Recorder recorder_;
   std::uint64_t sequence_ = 0;
+  std::optional<ops::DType> autocast_;
+  std::unordered_map<const ops::TensorData*, std::size_t> cast_index_;
+  std::vector<Tensor> casts_;  // in the order in which they were made
+};
+
+// While it lives, ops that autocast knows run in the given type; as torch.autocast(dtype). Parameters are cast once.
+class Autocast {
+ public:
+  Autocast(Runtime& rt, ops::DType dtype);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  Runtime& rt_;
+};
+
+// While it lives, autocast lowers nothing: inside an op that it has lowered.
+class AutocastOff {
+ public:
+  explicit AutocastOff(Runtime& rt) : rt_(rt), was_(std::exchange(rt.autocast_, std::nullopt)) {}
+  ~AutocastOff() { rt_.autocast_ = was_; }
+  AutocastOff(const AutocastOff&) = delete;
+  AutocastOff& operator=(const AutocastOff&) = delete;
+
+ private:
+  Runtime& rt_;
+  std::optional<ops::DType> was_;
 };
 
 // While it lives, no graph is built; as torch.no_grad().

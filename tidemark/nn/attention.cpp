@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tidemark/base/error.h"
+#include "tidemark/nn/autocast.h"
 #include "tidemark/nn/functional.h"
 #include "tidemark/ops/aten.h"
 #include "tidemark/ops/rules.h"
@@ -110,18 +112,34 @@ bool takes_flash_cpu(const Tensor& query, const Tensor& key, const Tensor& value
          query.size(-1) == value.size(-1) && !(options.mask && options.mask.needs_grad());
 }
 
+[[noreturn]] void refuse(const char* kernel, const char* expected) {
+  throw Error({.kind = ErrorKind::kInput,
+               .place = "attention",
+               .problem = std::string("the ") + kernel + " kernel does not take these inputs",
+               .expected = expected,
+               .got = {},
+               .remedy = "leave the choice to auto"});
+}
+
 // What PyTorch chooses on CUDA, compute capability 8.0 or newer (sdp_utils.cpp, torch 2.13).
-AttentionKernel choose_on_cuda(const Tensor& query, const Tensor& key, const Tensor& value,
-                               const AttentionOptions& options) {
-  if (query.rank() != 4) return AttentionKernel::kMath;
+bool takes_flash_cuda(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionOptions& options) {
+  if (query.rank() != 4) return false;
   const bool same_heads = query.size(1) == key.size(1) && key.size(1) == value.size(1);
   const std::int64_t width = query.size(-1);
   const bool grouped = options.enable_gqa && query.size(1) % key.size(1) == 0;
-  if (is_half(query.dtype()) && !options.mask && width <= 256 && value.size(-1) == width && (same_heads || grouped))
-    return AttentionKernel::kFlash;
+  return is_half(query.dtype()) && !options.mask && width <= 256 && value.size(-1) == width && (same_heads || grouped);
+}
+
+bool takes_efficient(const Tensor& query, const Tensor& key, const Tensor& value) {
+  const bool same_heads = query.size(1) == key.size(1) && key.size(1) == value.size(1);
   const std::int64_t step = is_half(query.dtype()) ? 8 : 4;
-  const bool is_aligned = width % step == 0 && value.size(-1) % step == 0;
-  return same_heads && is_aligned ? AttentionKernel::kEfficient : AttentionKernel::kMath;
+  return query.rank() == 4 && same_heads && query.size(-1) % step == 0 && value.size(-1) % step == 0;
+}
+
+AttentionKernel choose_on_cuda(const Tensor& query, const Tensor& key, const Tensor& value,
+                               const AttentionOptions& options) {
+  if (takes_flash_cuda(query, key, value, options)) return AttentionKernel::kFlash;
+  return takes_efficient(query, key, value) ? AttentionKernel::kEfficient : AttentionKernel::kMath;
 }
 
 // The first of several results that Python held in a tuple, which lets go of the others from its end.
@@ -168,13 +186,21 @@ Tensor flash_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Ten
 Tensor on_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value,
                const AttentionOptions& options) {
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
-  AttentionKernel kernel = options.kernel;
+  AttentionKernel kernel = rt.attention;
   if (kernel == AttentionKernel::kAuto) kernel = choose_on_cuda(query, key, value, options);
+  if (kernel == AttentionKernel::kFlash && !takes_flash_cuda(query, key, value, options))
+    refuse("flash", "half precision, heads of at most 256, no mask");
+  if (kernel == AttentionKernel::kEfficient && !takes_efficient(query, key, value))
+    refuse("efficient", "as many heads for keys as for queries, of aligned sizes");
   if (kernel == AttentionKernel::kFlash) return flash_cuda(rt, query, key, value, options, scale);
   if (kernel == AttentionKernel::kMath) return math_attention(rt, query, key, value, options).output;
+  // The kernel takes a mask for every head of every sequence.
+  const Tensor mask =
+      options.mask ? ops::expand(rt, options.mask, Dims{query.size(0), query.size(1), query.size(2), key.size(2)})
+                   : Tensor();
   const bool wants = rt.grad_enabled() && (query.needs_grad() || key.needs_grad() || value.needs_grad());
   std::vector<ops::Arg> args = {
-      {"query", query}, {"key", key}, {"value", value}, {"attn_bias", options.mask}, {"compute_log_sumexp", wants}};
+      {"query", query}, {"key", key}, {"value", value}, {"attn_bias", mask}, {"compute_log_sumexp", wants}};
   if (options.dropout > 0 || options.is_causal) args.emplace_back("dropout_p", options.dropout);
   if (options.is_causal) args.emplace_back("is_causal", true);
   args.emplace_back("scale", scale);
@@ -183,13 +209,21 @@ Tensor on_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value,
+Tensor scaled_dot_product_attention(Runtime& rt, const Tensor& query_, const Tensor& key_, const Tensor& value_,
                                     const AttentionOptions& options) {
   AttentionOptions now = options;
+  now.mask = lowered(rt, options.mask);
+  const Tensor value = lowered(rt, value_);
+  const Tensor key = lowered(rt, key_);
+  const Tensor query = lowered(rt, query_);
+  const fake::AutocastOff off(rt);
   if (now.mask && now.mask.dtype() == DType::kBool) now.mask = additive_mask(rt, now.mask, query.dtype());
   if (rt.target() == Target::kCuda) return on_cuda(rt, query, key, value, now);
+  if (rt.attention == AttentionKernel::kEfficient) refuse("efficient", "target cuda");
+  const bool is_flash = takes_flash_cpu(query, key, value, now);
+  if (rt.attention == AttentionKernel::kFlash && !is_flash) refuse("flash", "no dropout and no trained mask");
   const fake::Watchful watchful(rt);
-  if (takes_flash_cpu(query, key, value, now)) return flash_cpu(rt, query, key, value, now);
+  if (is_flash && rt.attention != AttentionKernel::kMath) return flash_cpu(rt, query, key, value, now);
   const Attended attended = math_attention(rt, query, key, value, now);
   return attended.output;
 }

@@ -1,5 +1,6 @@
 #include "tidemark/nn/functional.h"
 
+#include "tidemark/nn/autocast.h"
 #include "tidemark/ops/aten.h"
 
 namespace tidemark::nn {
@@ -25,7 +26,9 @@ std::int64_t product(const Dims& sizes) { return ops::count_of(sizes); }
 
 }  // namespace
 
-Tensor matmul(Runtime& rt, const Tensor& a, const Tensor& b) {
+namespace {
+
+Tensor plain_matmul(Runtime& rt, const Tensor& a, const Tensor& b) {
   if (a.rank() == 2 && b.rank() == 2) return ops::mm(rt, a, b);
   if (folds(a, b)) {
     Dims sizes = leading(a, 1);
@@ -49,8 +52,8 @@ Tensor matmul(Runtime& rt, const Tensor& a, const Tensor& b) {
   return ops::unsafe_view(rt, ops::bmm(rt, a_flat, b_flat), out);
 }
 
-Tensor linear(Runtime& rt, const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  if (!bias) return matmul(rt, input, ops::t(rt, weight));
+Tensor plain_linear(Runtime& rt, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  if (!bias) return plain_matmul(rt, input, ops::t(rt, weight));
   if (input.rank() == 2) return ops::addmm(rt, bias, input, ops::t(rt, weight));
   if (input.rank() == 3 && ops::is_contiguous(input)) {
     Dims sizes = leading(input, 1);
@@ -59,15 +62,42 @@ Tensor linear(Runtime& rt, const Tensor& input, const Tensor& weight, const Tens
     return ops::view(rt, ops::addmm(rt, bias, flat, ops::t(rt, weight)), sizes);
   }
   const fake::Watchful watchful(rt);
-  Tensor output = matmul(rt, input, ops::t(rt, weight));
+  Tensor output = plain_matmul(rt, input, ops::t(rt, weight));
   output = ops::add(rt, output, bias);
   return output;
+}
+
+}  // namespace
+
+// Autocast looks at the arguments from the last to the first.
+
+Tensor matmul(Runtime& rt, const Tensor& a, const Tensor& b) {
+  const Tensor second = lowered(rt, b);
+  const Tensor first = lowered(rt, a);
+  return plain_matmul(rt, first, second);
+}
+
+Tensor addmm(Runtime& rt, const Tensor& bias, const Tensor& a, const Tensor& b) {
+  const Tensor second = lowered(rt, b);
+  const Tensor first = lowered(rt, a);
+  const Tensor start = lowered(rt, bias);
+  return ops::addmm(rt, start, first, second);
+}
+
+Tensor linear(Runtime& rt, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  const Tensor b = lowered(rt, bias);
+  const Tensor w = lowered(rt, weight);
+  const Tensor x = lowered(rt, input);
+  return plain_linear(rt, x, w, b);
 }
 
 Tensor layer_norm(Runtime& rt, const Tensor& input, const Dims& shape, const Tensor& weight, const Tensor& bias,
                   double eps) {
   static const Op op("aten.native_layer_norm.default");
-  return op(rt, {{"input", input}, {"normalized_shape", shape}, {"weight", weight}, {"bias", bias}, {"eps", eps}});
+  const Tensor b = raised_on_cuda(rt, bias);
+  const Tensor w = raised_on_cuda(rt, weight);
+  const Tensor x = raised_on_cuda(rt, input);
+  return op(rt, {{"input", x}, {"normalized_shape", shape}, {"weight", w}, {"bias", b}, {"eps", eps}});
 }
 
 Tensor dropout(Runtime& rt, const Tensor& input, double p) {
@@ -101,7 +131,8 @@ Tensor cross_entropy(Runtime& rt, const Tensor& input, const Tensor& target, std
   static const Op log_softmax("aten._log_softmax.default");
   static const Op nll_loss("aten.nll_loss_forward.default");
   const fake::Watchful watchful(rt);
-  const Tensor logs = log_softmax(rt, {{"self", input}, {"dim", 1}, {"half_to_float", false}});
+  const Tensor scores = raised(rt, input);
+  const Tensor logs = log_softmax(rt, {{"self", scores}, {"dim", 1}, {"half_to_float", false}});
   return nll_loss(
       rt,
       {{"self", logs}, {"target", target}, {"weight", ops::None{}}, {"reduction", 1}, {"ignore_index", ignore_index}});

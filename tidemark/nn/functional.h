@@ -16,6 +16,7 @@ using ops::DType;
 using ops::Tensor;
 
 Tensor matmul(Runtime& rt, const Tensor& a, const Tensor& b);
+Tensor addmm(Runtime& rt, const Tensor& bias, const Tensor& a, const Tensor& b);
 Tensor linear(Runtime& rt, const Tensor& input, const Tensor& weight, const Tensor& bias);
 Tensor layer_norm(Runtime& rt, const Tensor& input, const Dims& shape, const Tensor& weight, const Tensor& bias,
                   double eps);
@@ -24,8 +25,9 @@ Tensor softmax(Runtime& rt, const Tensor& input, std::int64_t dim, std::optional
 Tensor embedding(Runtime& rt, const Tensor& weight, const Tensor& indices, std::int64_t padding_idx = -1);
 Tensor cross_entropy(Runtime& rt, const Tensor& input, const Tensor& target, std::int64_t ignore_index = -100);
 
-// Which kernel scaled_dot_product_attention takes. `kAuto` is what PyTorch chooses for these inputs on this target.
-enum class AttentionKernel { kAuto, kMath, kFlash, kEfficient };
+// Which kernel scaled_dot_product_attention takes: the runtime's, or what PyTorch chooses for these inputs.
+// Throws: Error when the runtime's kernel does not take these inputs.
+using fake::AttentionKernel;
 
 struct AttentionOptions {
   Tensor mask = {};  // empty: none
@@ -33,7 +35,6 @@ struct AttentionOptions {
   bool is_causal = false;
   std::optional<double> scale = std::nullopt;
   bool enable_gqa = false;
-  AttentionKernel kernel = AttentionKernel::kAuto;
 };
 Tensor scaled_dot_product_attention(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options);

@@ -1,5 +1,6 @@
 #include "tidemark/nn/layers.h"
 
+#include "tidemark/nn/autocast.h"
 #include "tidemark/ops/aten.h"
 
 namespace tidemark::nn {
@@ -64,9 +65,12 @@ Conv2d::Conv2d(Net& net, step::ModuleId parent, std::string name, std::int64_t i
 Tensor Conv2d::operator()(const Tensor& x) const {
   static const ops::Op op("aten.convolution.default");
   return called({&x}, [&] {
-    return op(rt(), {{"input", x},
-                     {"weight", weight_},
-                     {"bias", bias_},
+    const Tensor bias = lowered(rt(), bias_);
+    const Tensor weight = lowered(rt(), weight_);
+    const Tensor input = lowered(rt(), x);
+    return op(rt(), {{"input", input},
+                     {"weight", weight},
+                     {"bias", bias},
                      {"stride", Dims{shape_.stride, shape_.stride}},
                      {"padding", Dims{shape_.padding, shape_.padding}},
                      {"dilation", Dims{1, 1}},
@@ -114,12 +118,15 @@ GroupNorm::GroupNorm(Net& net, step::ModuleId parent, std::string name, std::int
 Tensor GroupNorm::operator()(const Tensor& x) const {
   static const ops::Op op("aten.native_group_norm.default");
   return called({&x}, [&] {
-    return op(rt(), {{"input", x},
+    const Tensor input = raised_on_cuda(rt(), x);
+    std::int64_t positions = 1;
+    for (std::size_t i = 2; i < x.rank(); ++i) positions *= x.sizes()[i];
+    return op(rt(), {{"input", input},
                      {"weight", weight_},
                      {"bias", bias_},
                      {"N", x.size(0)},
                      {"C", x.size(1)},
-                     {"HxW", x.size(2) * x.size(3)},
+                     {"HxW", positions},
                      {"group", groups_},
                      {"eps", eps_}});
   });

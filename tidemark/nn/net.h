@@ -78,15 +78,22 @@ class Module {
     rt().recorder().leave(outputs);
     return result;
   }
-  // The same for a module that returns several tensors.
+  // The same for a module that returns several tensors; inputs that are empty are not given to it.
   template <class Forward>
-  std::vector<Tensor> called_for_all(std::initializer_list<const Tensor*> inputs, Forward forward) const {
-    rt().recorder().enter(id_, std::span(inputs.begin(), inputs.size()));
+  std::vector<Tensor> called_with(std::initializer_list<const Tensor*> inputs, Forward forward) const {
+    std::vector<const Tensor*> given;
+    for (const Tensor* t : inputs)
+      if (*t) given.push_back(t);
+    rt().recorder().enter(id_, given);
     std::vector<Tensor> results = forward();
     std::vector<const Tensor*> outputs;
     for (const Tensor& t : results) outputs.push_back(&t);
     rt().recorder().leave(outputs);
     return results;
+  }
+  template <class Forward>
+  std::vector<Tensor> called_for_all(std::initializer_list<const Tensor*> inputs, Forward forward) const {
+    return called_with(inputs, std::move(forward));
   }
 
  private:

@@ -28,8 +28,6 @@ struct AdamNumbers {
 
 bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW; }
 
-const Tensor& grad_of(const Tensor& parameter) { return parameter->accumulator->grad; }
-
 }  // namespace
 
 Optimizer::Optimizer(Net& net, const Training& training, const std::vector<Tensor>& parameters)
@@ -41,14 +39,17 @@ Optimizer::Optimizer(Net& net, const Training& training, const std::vector<Tenso
   };
   if (training.optimizer == OptimizerKind::kNone) return;
   for (const Tensor& p : parameters) {
-    Slot slot{.parameter = p, .step = {}, .first = {}, .second = {}};
+    Slot slot{.parameter = p, .updated = p, .grad = {}, .step = {}, .first = {}, .second = {}};
+    const bool has_master = training.master_copy && p.dtype() != DType::kFloat32;
+    const DType type = has_master ? DType::kFloat32 : p.dtype();
     if (is_adam(training.optimizer)) {
       slot.step = state(p, DType::kFloat32, {});
-      slot.first = state(p, p.dtype(), p.sizes());
-      slot.second = state(p, p.dtype(), p.sizes());
+      slot.first = state(p, type, p.sizes());
+      slot.second = state(p, type, p.sizes());
     } else if (training.optimizer == OptimizerKind::kMomentum) {
-      slot.first = state(p, p.dtype(), p.sizes());
+      slot.first = state(p, type, p.sizes());
     }
+    if (has_master) slot.updated = state(p, type, p.sizes());
     slots_.push_back(std::move(slot));
   }
 }
@@ -58,6 +59,10 @@ void Optimizer::step() {
   {
     const fake::NoGrad no_grad(rt_);
     const bool adam = is_adam(training_.optimizer);
+    for (Slot& s : slots_) {
+      const Tensor& grad = s.parameter->accumulator->grad;
+      s.grad = s.updated.is(s.parameter) ? grad : ops::to_dtype(rt_, grad, DType::kFloat32);
+    }
     switch (training_.form) {
       case OptimizerForm::kForLoop:
         adam ? adam_for_loop() : sgd_for_loop();
@@ -69,8 +74,23 @@ void Optimizer::step() {
         adam ? adam_fused() : sgd_fused();
         break;
     }
+    copy_back();
   }
   rt_.recorder().optimizer_ends();
+}
+
+// Parameters get what their master copies have become.
+void Optimizer::copy_back() {
+  static const Op copy("aten._foreach_copy_.default");
+  std::vector<Tensor> parameters;
+  std::vector<Tensor> masters;
+  for (const Slot& s : slots_) {
+    if (s.updated.is(s.parameter)) continue;
+    parameters.push_back(s.parameter);
+    masters.push_back(s.updated);
+  }
+  if (!masters.empty()) copy.none(rt_, {{"self", parameters}, {"src", masters}});
+  for (std::size_t i = slots_.size(); i-- > 0;) slots_[i].grad.reset();  // a list lets go from its end
 }
 
 void Optimizer::adam_for_loop() {
@@ -82,9 +102,9 @@ void Optimizer::adam_for_loop() {
   const AdamNumbers n;
   Tensor denominator;
   for (const Slot& s : slots_) {
-    const Tensor& grad = grad_of(s.parameter);
+    const Tensor& grad = s.grad;
     add_.none(rt_, {{"self", s.step}, {"other", 1}});
-    if (training_.optimizer == OptimizerKind::kAdamW) mul_.none(rt_, {{"self", s.parameter}, {"other", n.decay}});
+    if (training_.optimizer == OptimizerKind::kAdamW) mul_.none(rt_, {{"self", s.updated}, {"other", n.decay}});
     lerp_.none(rt_, {{"self", s.first}, {"end", grad}, {"weight", 1 - kBeta1}});
     mul_.none(rt_, {{"self", s.second}, {"other", kBeta2}});
     addcmul_.none(rt_, {{"self", s.second}, {"tensor1", grad}, {"tensor2", grad}, {"value", 1 - kBeta2}});
@@ -93,8 +113,7 @@ void Optimizer::adam_for_loop() {
     fresh = ops::div(rt_, fresh, n.correction2_sqrt);
     add_.none(rt_, {{"self", fresh}, {"other", kEpsilon}});
     denominator = std::move(fresh);
-    addcdiv_.none(rt_,
-                  {{"self", s.parameter}, {"tensor1", s.first}, {"tensor2", denominator}, {"value", -n.step_size}});
+    addcdiv_.none(rt_, {{"self", s.updated}, {"tensor1", s.first}, {"tensor2", denominator}, {"value", -n.step_size}});
   }
 }
 
@@ -102,12 +121,6 @@ std::vector<Tensor> Optimizer::list(Tensor Slot::*member) const {
   std::vector<Tensor> tensors;
   for (const Slot& s : slots_)
     if (s.*member) tensors.push_back(s.*member);
-  return tensors;
-}
-
-std::vector<Tensor> Optimizer::gradients() const {
-  std::vector<Tensor> tensors;
-  for (const Slot& s : slots_) tensors.push_back(grad_of(s.parameter));
   return tensors;
 }
 
@@ -122,11 +135,11 @@ void Optimizer::adam_foreach() {
   static const Op div_("aten._foreach_div_.ScalarList");
   static const Op addcdiv_("aten._foreach_addcdiv_.ScalarList");
   const AdamNumbers n;
-  const std::vector<Tensor> parameters = list(&Slot::parameter);
+  const std::vector<Tensor> parameters = list(&Slot::updated);
   const std::vector<Tensor> steps = list(&Slot::step);
   const std::vector<Tensor> first = list(&Slot::first);
   const std::vector<Tensor> second = list(&Slot::second);
-  const std::vector<Tensor> grads = gradients();
+  const std::vector<Tensor> grads = list(&Slot::grad);
   {
     const Tensor one = lift(rt_, {});
     add_tensor.none(rt_, {{"self", steps}, {"other", one}, {"alpha", 1.0}});
@@ -150,11 +163,11 @@ void Optimizer::adam_fused() {
   static const Op add_("aten._foreach_add_.Scalar");
   static const Op adamw("aten._fused_adamw_.default");
   static const Op adam("aten._fused_adam_.default");
-  const std::vector<Tensor> parameters = list(&Slot::parameter);
+  const std::vector<Tensor> parameters = list(&Slot::updated);
   const std::vector<Tensor> steps = list(&Slot::step);
   const std::vector<Tensor> first = list(&Slot::first);
   const std::vector<Tensor> second = list(&Slot::second);
-  const std::vector<Tensor> grads = gradients();
+  const std::vector<Tensor> grads = list(&Slot::grad);
   const bool decays = training_.optimizer == OptimizerKind::kAdamW;
   add_.none(rt_, {{"self", steps}, {"scalar", 1}});
   (decays ? adamw : adam)
@@ -176,9 +189,9 @@ void Optimizer::adam_fused() {
 void Optimizer::sgd_foreach() {
   static const Op mul_("aten._foreach_mul_.Scalar");
   static const Op add_("aten._foreach_add_.List");
-  const std::vector<Tensor> parameters = list(&Slot::parameter);
+  const std::vector<Tensor> parameters = list(&Slot::updated);
   const std::vector<Tensor> buffers = list(&Slot::first);
-  const std::vector<Tensor> grads = gradients();
+  const std::vector<Tensor> grads = list(&Slot::grad);
   if (!buffers.empty()) {
     mul_.none(rt_, {{"self", buffers}, {"scalar", kMomentum}});
     add_.none(rt_, {{"self", buffers}, {"other", grads}});
@@ -189,9 +202,9 @@ void Optimizer::sgd_foreach() {
 
 void Optimizer::sgd_fused() {
   static const Op op("aten._fused_sgd_.default");
-  const std::vector<Tensor> parameters = list(&Slot::parameter);
+  const std::vector<Tensor> parameters = list(&Slot::updated);
   const std::vector<Tensor> buffers = list(&Slot::first);
-  const std::vector<Tensor> grads = gradients();
+  const std::vector<Tensor> grads = list(&Slot::grad);
   const ops::Arg momentum =
       buffers.empty() ? ops::Arg("momentum_buffer_list", Dims{}) : ops::Arg("momentum_buffer_list", buffers);
   op.none(rt_, {{"self", parameters},
@@ -210,12 +223,12 @@ void Optimizer::sgd_for_loop() {
   static const Op add_("aten.add_.Tensor");
   static const Op mul_("aten.mul_.Tensor");
   for (const Slot& s : slots_) {
-    const Tensor& grad = grad_of(s.parameter);
+    const Tensor& grad = s.grad;
     if (s.first) {
       mul_.none(rt_, {{"self", s.first}, {"other", kMomentum}});
       add_.none(rt_, {{"self", s.first}, {"other", grad}});
     }
-    add_.none(rt_, {{"self", s.parameter}, {"other", s.first ? s.first : grad}, {"alpha", -kLearningRate}});
+    add_.none(rt_, {{"self", s.updated}, {"other", s.first ? s.first : grad}, {"alpha", -kLearningRate}});
   }
 }
 

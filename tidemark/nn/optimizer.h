@@ -19,6 +19,8 @@ class Optimizer {
  private:
   struct Slot {
     Tensor parameter;
+    Tensor updated;  // the parameter, or its master copy
+    Tensor grad;     // while it steps
     Tensor step;
     Tensor first;   // exp_avg or the momentum buffer
     Tensor second;  // exp_avg_sq
@@ -30,7 +32,7 @@ class Optimizer {
   void sgd_foreach();
   void sgd_fused();
   std::vector<Tensor> list(Tensor Slot::*member) const;
-  std::vector<Tensor> gradients() const;
+  void copy_back();
 
   Runtime& rt_;
   Training training_;

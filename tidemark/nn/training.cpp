@@ -1,6 +1,7 @@
 #include "tidemark/nn/training.h"
 
 #include "tidemark/nn/optimizer.h"
+#include "tidemark/ops/aten.h"
 #include "tidemark/ops/autograd.h"
 #include "tidemark/version.h"
 
@@ -40,10 +41,51 @@ void make_gradients(Net& net, const std::vector<Tensor>& parameters) {
     node->name = "torch::autograd::AccumulateGrad";
     node->sequence = UINT64_MAX;
     node->leaf = p.get();
-    node->outputs = {{p.dtype(), p.sizes(), p.strides()}};
+    node->outputs = {ops::Meta(p)};
     node->grad = std::move(grad);
     p->accumulator = std::move(node);
   }
+}
+
+// The loss of one micro-batch; the one before dies while autocast is still on.
+void run_forward(Runtime& rt, const std::function<Tensor()>& forward, const Training& training, Tensor& loss) {
+  static const ops::Op div("aten.div.Tensor");
+  std::optional<fake::Autocast> autocast;
+  if (training.autocast) autocast.emplace(rt, *training.autocast);
+  Tensor fresh = forward();
+  if (training.micro_batches != 1) fresh = div(rt, {{"self", fresh}, {"other", training.micro_batches}});
+  loss = std::move(fresh);
+}
+
+// As torch.nn.utils.clip_grad_norm_ with the norms of all gradients in one list op.
+void clip_gradients(Runtime& rt, const std::vector<Tensor>& parameters, double largest) {
+  static const ops::Op norms_of("aten._foreach_norm.Scalar");
+  static const ops::Op stack("aten.stack.default");
+  static const ops::Op norm("aten.linalg_vector_norm.default");
+  static const ops::Op reciprocal("aten.reciprocal.default");
+  static const ops::Op clamp("aten.clamp.default");
+  static const ops::Op scale("aten._foreach_mul_.Tensor");
+  const fake::NoGrad no_grad(rt);
+  std::vector<Tensor> gradients;
+  for (const Tensor& p : parameters) gradients.push_back(p->accumulator->grad);
+  Tensor total;
+  {
+    std::vector<Tensor> norms = norms_of.all(rt, {{"self", gradients}, {"ord", 2.0}});
+    Tensor joined = stack(rt, {{"tensors", norms}});
+    total = norm(rt, {{"self", joined}, {"ord", 2.0}});
+    joined.reset();
+    while (!norms.empty()) norms.pop_back();  // a list lets go from its end
+  }
+  Tensor factor;
+  {
+    Tensor sum = ops::add(rt, total, 1e-6);
+    Tensor inverse = reciprocal(rt, {{"self", sum}});
+    factor = ops::mul(rt, inverse, largest);
+    ops::drop(inverse, sum);
+  }
+  Tensor bounded = clamp(rt, {{"self", factor}, {"min", ops::None{}}, {"max", 1.0}});
+  scale.none(rt, {{"self", gradients}, {"other", bounded}});
+  ops::drop(factor, bounded, total);
 }
 
 }  // namespace
@@ -64,8 +106,12 @@ step::Step record_step(Net& net, const std::vector<Tensor>& inputs, const std::f
   add_bindings(net);
 
   for (const Tensor& p : parameters) p->accumulator->grad.reset();  // zero_grad
-  Tensor loss = forward();
-  net.rt.backward(loss);
+  Tensor loss;
+  for (std::int64_t i = 0; i < training.micro_batches; ++i) {
+    run_forward(net.rt, forward, training, loss);
+    net.rt.backward(loss);
+  }
+  if (training.clip_norm > 0) clip_gradients(net.rt, parameters, training.clip_norm);
   if (training.optimizer != OptimizerKind::kNone) optimizer.step();
   loss.reset();
   recorder.builder().add_meta("recorded by", "tidemark " TIDEMARK_VERSION);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -15,12 +16,18 @@ enum class OptimizerForm { kForLoop, kForeach, kFused };
 struct Training {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
   OptimizerForm form = OptimizerForm::kForLoop;
+  bool master_copy = false;            // the optimizer updates a float32 copy of parameters in half precision
+  std::optional<DType> autocast = {};  // forward and loss run under torch.autocast of this type
+  std::int64_t micro_batches = 1;      // forward and backward as often, gradients added up
+  double clip_norm = 0;                // gradients scaled down to this norm; 0: they are not
 };
 
 // One training step of a net, as in
 //
 //   optimizer.zero_grad();  loss = forward();  loss.backward();  optimizer.step()
 //
+// With micro-batches, each loss is divided by their number; with a largest norm, clip_grad_norm_ runs before the
+// optimizer.
 // It is the second step that is recorded, as by the PyTorch capture: optimizer state exists, and the gradients of the
 // step before are there to be cleared. `forward` runs the model and returns the loss; `inputs` are the tensors it is
 // given.

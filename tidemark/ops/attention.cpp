@@ -74,7 +74,11 @@ void infer_flash(Call& call) {
 void infer_efficient_backward(Call& call) {
   infer_flash_cpu_backward(call);
   if (call.mask("grad_input_mask")[3]) {
-    call.fresh(call.tensor("attn_bias").dtype(), call.tensor("attn_bias").sizes());
+    // The kernel pads its rows to multiples of 16 and hands out a part of them.
+    const Tensor& bias = call.tensor("attn_bias");
+    Dims padded = bias.sizes();
+    padded[padded.size() - 1] = (padded.back() + 15) / 16 * 16;
+    call.fresh(bias.dtype(), bias.sizes(), contiguous_strides(padded));
   } else {
     call.nothing();
   }

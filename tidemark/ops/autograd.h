@@ -16,10 +16,17 @@ struct Edge {
   std::uint32_t input_nr = 0;
 };
 
+// What a node remembers of a tensor; of its strides, no more than formulas ask for.
 struct Meta {
   DType dtype = DType::kFloat32;
+  bool is_column_major = false;  // its last two dimensions are a matrix that lies in memory column by column
   Dims sizes;
-  Dims strides;
+
+  Meta() = default;
+  explicit Meta(const Tensor& t) : dtype(t.dtype()), sizes(t.sizes()) {
+    const Dims& strides = t.strides();
+    is_column_major = t.rank() >= 2 && strides.back(1) == 1 && strides.back() == sizes.back(1);
+  }
 };
 
 // An argument of the op, with tensors replaced by where they stand among its inputs.

@@ -30,6 +30,12 @@ void infer_arange(Call& call) {
   call.fresh(dtype_argument(call, DType::kInt64), Dims{count});
 }
 
+// PyTorch is handed a tensor that was no tensor before; here only its type is known.
+void infer_lifted(Call& call) {
+  const char* type = call.text("lifted");
+  call.fresh(type == nullptr ? DType::kFloat32 : dtype_named(type), Dims{});
+}
+
 void infer_scalar(Call& call) { call.fresh(dtype_argument(call, DType::kFloat32), Dims{}); }
 
 bool always(const Call&) { return true; }
@@ -62,7 +68,7 @@ std::vector<Row> create_rows() {
       {.name = "aten.arange.start", .infer = infer_arange},
       {.name = "aten.arange.start_step", .infer = infer_arange},
       {.name = "aten.scalar_tensor.default", .infer = infer_scalar},
-      {.name = "aten.lift_fresh.default", .infer = infer_scalar},
+      {.name = "aten.lift_fresh.default", .infer = infer_lifted, .hidden = "lifted"},
       {.name = "aten._local_scalar_dense.default", .infer = infer_nothing, .flags = kReadByTheHost},
   };
 }

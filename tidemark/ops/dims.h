@@ -13,7 +13,7 @@ namespace tidemark::ops {
 // them. Negative entries mean what they mean to PyTorch (-1 in a size to be worked out, dimensions from the end).
 class Dims {
  public:
-  static constexpr std::size_t kMax = 8;
+  static constexpr std::size_t kMax = 6;
 
   Dims() = default;
   Dims(std::initializer_list<std::int64_t> items) : Dims(std::span(items.begin(), items.size())) {}
@@ -34,7 +34,7 @@ class Dims {
   const std::int64_t* end() const { return items_.data() + count_; }
 
   void push_back(std::int64_t value) {
-    TIDEMARK_CHECK(count_ < kMax, "native tensors have at most 8 dimensions");
+    TIDEMARK_CHECK(count_ < kMax, "native tensors have at most 6 dimensions");
     items_[count_++] = value;
   }
   void insert(std::size_t at, std::int64_t value) {

@@ -21,6 +21,10 @@ void mutates_list(Call& call, const char* name) {
 
 void infer_update(Call& call) { mutates_list(call, "self"); }
 
+void infer_each_number(Call& call) {
+  for (std::size_t i = 0; i < call.list("self").size(); ++i) call.fresh(call.list("self")[i].dtype(), Dims{});
+}
+
 void infer_each(Call& call) {
   for (const Tensor& t : call.list("self")) call.fresh(t.dtype(), t.sizes(), like_strides(t.sizes(), t.strides()));
 }
@@ -43,12 +47,13 @@ std::vector<Row> foreach_rows() {
       {.name = "aten._foreach_add_.List", .infer = infer_update},
       {.name = "aten._foreach_mul_.Scalar", .infer = infer_update},
       {.name = "aten._foreach_mul_.Tensor", .infer = infer_update},
+      {.name = "aten._foreach_copy_.default", .infer = infer_update},
       {.name = "aten._foreach_lerp_.Scalar", .infer = infer_update},
       {.name = "aten._foreach_addcmul_.Scalar", .infer = infer_update},
       {.name = "aten._foreach_addcdiv_.ScalarList", .infer = infer_update},
       {.name = "aten._foreach_div_.ScalarList", .infer = infer_update},
       {.name = "aten._foreach_sqrt.default", .infer = infer_each},
-      {.name = "aten._foreach_norm.Scalar", .infer = infer_each},
+      {.name = "aten._foreach_norm.Scalar", .infer = infer_each_number},
       {.name = "aten._fused_adamw_.default", .infer = infer_fused_adam},
       {.name = "aten._fused_adam_.default", .infer = infer_fused_adam},
       {.name = "aten._fused_sgd_.default", .infer = infer_fused_sgd},

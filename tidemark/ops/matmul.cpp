@@ -22,17 +22,15 @@ std::int64_t product_flops(const Tensor& a, const Tensor& b) { return 2 * count_
 std::int64_t mm_flops(const Call& call) { return product_flops(call.in(0), call.in(1)); }
 std::int64_t addmm_flops(const Call& call) { return product_flops(call.in(1), call.in(2)); }
 
-bool is_column_major(const Meta& m) { return m.strides[0] == 1 && m.strides[1] == m.sizes[0]; }
-
 Tensor mat1_grad(Backward& b, const Meta& mat1, const Tensor& mat2) {
   Runner& r = b.runner();
-  if (is_column_major(mat1)) return t(r, mm(r, mat2, t(r, b.grad())));
+  if (mat1.is_column_major) return t(r, mm(r, mat2, t(r, b.grad())));
   return mm(r, b.grad(), t(r, mat2));
 }
 
 Tensor mat2_grad(Backward& b, const Tensor& mat1, const Meta& mat2) {
   Runner& r = b.runner();
-  if (is_column_major(mat2)) return t(r, mm(r, t(r, b.grad()), mat1));
+  if (mat2.is_column_major) return t(r, mm(r, t(r, b.grad()), mat1));
   return mm(r, t(r, mat1), b.grad());
 }
 
@@ -77,8 +75,7 @@ Tensor grouped_mm(Runner& r, const Tensor& a, const Tensor& b, const Tensor& off
 void grouped_backward(Backward& b) {
   Runner& r = b.runner();
   if (b.needs("mat2")) {
-    const Meta& mat2 = b.input("mat2");
-    if (mat2.strides.back(1) == 1 && mat2.strides.back() == mat2.sizes.back(1)) {
+    if (b.input("mat2").is_column_major) {
       const Tensor turned = transpose(r, b.grad(), -2, -1);
       b.give("mat2", transpose(r, grouped_mm(r, turned, b.saved("self"), b.saved("offs")), -2, -1));
     } else {

@@ -15,22 +15,26 @@ Dims statistic_sizes(const Call& call) {
   return sizes;
 }
 
+// Means and deviations, and the gradients of weights, have the weights' type where that is not the input's.
+DType statistic_type(const Call& call) {
+  return call.has_tensor("weight") ? call.tensor("weight").dtype() : call.tensor("input").dtype();
+}
+
 void infer_layer_norm(Call& call) {
   const Tensor& t = call.in(0);
   call.fresh(t.dtype(), t.sizes());
-  call.fresh(t.dtype(), statistic_sizes(call));
-  call.fresh(t.dtype(), statistic_sizes(call));
+  call.fresh(statistic_type(call), statistic_sizes(call));
+  call.fresh(statistic_type(call), statistic_sizes(call));
 }
 
 void infer_layer_norm_backward(Call& call) {
   const Mask mask = call.mask("output_mask");
-  const Tensor& input = call.tensor("input");
   const char* const names[] = {"input", "weight", "bias"};
   for (std::size_t i = 0; i < 3; ++i) {
     if (!mask[i]) {
       call.nothing();
     } else {
-      call.fresh(input.dtype(), call.tensor(names[i]).sizes());
+      call.fresh(call.tensor(names[i]).dtype(), call.tensor(names[i]).sizes());
     }
   }
 }
@@ -56,8 +60,8 @@ void infer_batch_norm(Call& call) {
   const Tensor& t = call.in(0);
   const Dims channels{t.sizes()[1]};
   call.fresh(t.dtype(), t.sizes(), like_strides(t.sizes(), t.strides()));
-  call.fresh(t.dtype(), channels);
-  call.fresh(t.dtype(), channels);
+  call.fresh(statistic_type(call), channels);
+  call.fresh(statistic_type(call), channels);
   if (!call.flag("training", true)) return;
   call.mutates(3);
   call.mutates(4);
@@ -70,7 +74,7 @@ void infer_batch_norm_backward(Call& call) {
   call.fresh(input.dtype(), input.sizes(), like_strides(input.sizes(), input.strides()));
   for (const std::size_t i : {1u, 2u}) {
     if (mask[i]) {
-      call.fresh(input.dtype(), channels);
+      call.fresh(statistic_type(call), channels);
     } else {
       call.nothing();
     }
@@ -99,8 +103,8 @@ void infer_group_norm(Call& call) {
   const Tensor& t = call.in(0);
   const Dims groups{call.integer("N"), call.integer("group")};
   call.fresh(t.dtype(), t.sizes());
-  call.fresh(t.dtype(), groups);
-  call.fresh(t.dtype(), groups);
+  call.fresh(statistic_type(call), groups);
+  call.fresh(statistic_type(call), groups);
 }
 
 void infer_group_norm_backward(Call& call) {
@@ -110,7 +114,7 @@ void infer_group_norm_backward(Call& call) {
     if (!mask[i]) {
       call.nothing();
     } else {
-      call.fresh(input.dtype(), i == 0 ? input.sizes() : Dims{call.integer("C")});
+      call.fresh(i == 0 ? input.dtype() : statistic_type(call), i == 0 ? input.sizes() : Dims{call.integer("C")});
     }
   }
 }

@@ -116,14 +116,18 @@ void gelu_backward(Backward& b) {
 }
 
 void where_backward(Backward& b) {
-  static const Op zeros("aten.zeros.default");
+  static const Op scalar("aten.scalar_tensor.default");
   Runner& r = b.runner();
+  const auto nothing = [&] {
+    return scalar(r,
+                  {{"s", 0}, {"dtype", dtype_word(b.grad().dtype())}, {"layout", "torch.strided"}, {"device", "cpu"}});
+  };
   if (b.needs("other")) {
-    const Tensor zero = zeros(r, {{"size", Dims{}}, {"dtype", dtype_word(b.grad().dtype())}});
+    const Tensor zero = nothing();
     b.give("other", where(r, b.saved("condition"), zero, b.grad()));
   }
   if (b.needs("self")) {
-    const Tensor zero = zeros(r, {{"size", Dims{}}, {"dtype", dtype_word(b.grad().dtype())}});
+    const Tensor zero = nothing();
     b.give("self", where(r, b.saved("condition"), b.grad(), zero));
   }
 }

@@ -95,6 +95,9 @@ void topk_backward(Backward& b) {
 
 void infer_histc(Call& call) { call.fresh(call.in(0).dtype(), Dims{call.integer("bins", 100)}); }
 
+// Of all elements.
+void infer_norm(Call& call) { call.fresh(call.in(0).dtype(), Dims{}); }
+
 }  // namespace
 
 std::vector<Row> reduce_rows() {
@@ -105,6 +108,7 @@ std::vector<Row> reduce_rows() {
       {.name = "aten.mean.default", .infer = infer_mean, .node = "MeanBackward0", .backward = mean_backward},
       {.name = "aten.mean.dim", .infer = infer_mean, .node = "MeanBackward1", .backward = mean_backward},
       {.name = "aten.div.Scalar", .infer = infer_like_first},
+      {.name = "aten.linalg_vector_norm.default", .infer = infer_norm},
       {.name = "aten.all.default", .infer = infer_all},
       {.name = "aten.any.default", .infer = infer_all},
       {.name = "aten.cumsum.default", .infer = infer_cumsum},

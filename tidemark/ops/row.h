@@ -38,6 +38,7 @@ struct Row {
   bool saves_number = false;                     // and autograd keeps the tensor that the number becomes
   const char* in_place = nullptr;    // what runs when nobody watches and the first operand may be overwritten
   const char* overwrites = nullptr;  // an argument that it writes into, and may have to keep as it was
+  const char* hidden = nullptr;      // an argument that only `infer` sees: PyTorch knows it from a value
   step::OpFlags flags = {};
   const char* file = "";  // where the row stands; filled in by the registry
 };

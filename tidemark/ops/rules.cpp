@@ -1,6 +1,8 @@
 #include "tidemark/ops/rules.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace tidemark::ops {
 
@@ -158,9 +160,21 @@ void infer_like_first(Call& call) {
 DType dtype_argument(const Call& call, DType otherwise) {
   const char* word = call.text("dtype");
   if (word == nullptr) return otherwise;
+  return dtype_named(word);
+}
+
+DType dtype_named(const char* word) {
   const auto dtype = step::dtype_from_name(word + std::strlen("torch."));
   TIDEMARK_CHECK(dtype.has_value(), "the argument names an element type");
   return *dtype;
+}
+
+double least_number(DType dtype) {
+  // All ones but the last in the exponent, and a mantissa of ones: 10, 7, 23 or 52 of them.
+  if (dtype == DType::kFloat16) return -65504.0;
+  if (dtype == DType::kBFloat16) return -std::ldexp(2.0 - std::ldexp(1.0, -7), 127);
+  if (dtype == DType::kFloat32) return -static_cast<double>(std::numeric_limits<float>::max());
+  return std::numeric_limits<double>::lowest();
 }
 
 const char* dtype_word(DType dtype) {

@@ -20,7 +20,9 @@ void infer_like_first(Call& call);  // a new tensor with sizes, strides and type
 
 // The dtype named by an argument such as "torch.float32", or `otherwise`.
 DType dtype_argument(const Call& call, DType otherwise);
+DType dtype_named(const char* word);
 const char* dtype_word(DType dtype);  // "torch.float32"
+double least_number(DType dtype);     // torch.finfo(dtype).min
 
 // Rows of the files in this folder; the registry joins them.
 std::vector<Row> pointwise_rows();

@@ -113,6 +113,12 @@ void drop(T&... tensors) {
   (tensors.reset(), ...);
 }
 
+// The same for a list, from its start.
+inline void drop_each(std::vector<Tensor>& tensors) {
+  for (Tensor& t : tensors) t.reset();
+  tensors.clear();
+}
+
 // -- arithmetic of layouts; all of it checked against overflow --
 
 std::int64_t count_of(const Dims& sizes);                                    // elements

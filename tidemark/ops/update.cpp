@@ -32,6 +32,7 @@ std::vector<Row> update_rows() {
       {.name = "aten.copy_.default", .infer = infer_in_place},
       {.name = "aten.zero_.default", .infer = infer_in_place},
       {.name = "aten.fill_.Scalar", .infer = infer_in_place},
+      {.name = "aten.fill_.Tensor", .infer = infer_in_place},
       {.name = "aten.masked_fill_.Scalar", .infer = infer_in_place},
       {.name = "aten.clamp_.default", .infer = infer_in_place},
       {.name = "aten.bernoulli_.float", .infer = infer_in_place, .is_random = always},

@@ -70,6 +70,25 @@ LlamaConfig qwen2(const LlamaShape& s) {
   return c;
 }
 
+LlamaConfig gemma(const LlamaShape& s) {
+  LlamaConfig c = llama(s);
+  c.family = "Gemma";
+  c.tied = true;
+  c.padding = 0;
+  c.rms_eps = 1e-6;
+  return c;
+}
+
+T5Config t5(std::int64_t layers, std::int64_t width, std::int64_t inner, std::int64_t heads, std::int64_t head) {
+  T5Config c;
+  c.layers = layers;
+  c.width = width;
+  c.inner = inner;
+  c.heads = heads;
+  c.head = head;
+  return c;
+}
+
 BertConfig bert(std::int64_t layers, std::int64_t width, std::int64_t heads, std::int64_t vocabulary = 30522) {
   BertConfig c;
   c.layers = layers;
@@ -136,10 +155,17 @@ const std::vector<Entry>& entries() {
       {"qwen2.5-14b", qwen2({48, 5120, 13824, 40, 8, 152064, 131072}), kHub},
       {"qwen2.5-32b", qwen2({64, 5120, 27648, 40, 8, 152064, 131072}), kHub},
       {"qwen2.5-72b", qwen2({80, 8192, 29568, 64, 8, 152064, 131072}), kHub},
+      {"gemma-2b", gemma({18, 2048, 16384, 8, 1, 256000, 8192, true, 256}), kHub},
+      {"gemma-7b", gemma({28, 3072, 24576, 16, 16, 256000, 8192, true, 256}), kHub},
       {"bert-base", bert(12, 768, 12), kHub},
       {"bert-base-cased", bert(12, 768, 12, 28996), kHub},
       {"bert-large", bert(24, 1024, 16), kHub},
       {"bert-large-cased", bert(24, 1024, 16, 28996), kHub},
+      {"t5-small", t5(6, 512, 2048, 8, 64), kHub},
+      {"t5-base", t5(12, 768, 3072, 12, 64), kHub},
+      {"t5-large", t5(24, 1024, 4096, 16, 64), kHub},
+      {"t5-3b", t5(24, 1024, 16384, 32, 128), kHub},
+      {"t5-11b", t5(24, 1024, 65536, 128, 128), kHub},
       {"vit-ti-16", vit(12, 192, 3, 16), kHub},
       {"vit-s-16", vit(12, 384, 6, 16), kHub},
       {"vit-b-16", vit(12, 768, 12, 16), kHub},
@@ -214,6 +240,7 @@ void check_family(const LlamaConfig& c) {
   require_size("vocab_size", c.vocabulary);
   require_size("max_position_embeddings", c.positions);
   require_size("head_dim", c.head, 0);
+  require_size("pad_token_id", c.padding, -1, c.vocabulary - 1);
   if (c.head == 0) require_divides("num_attention_heads", c.heads, c.width, "hidden_size");
   require_divides("num_key_value_heads", c.kv_heads, c.heads, "num_attention_heads");
   if (c.head_width() % 2 != 0)
@@ -239,6 +266,22 @@ void check_family(const BertConfig& c) {
   require_eps("layer_norm_eps", c.layer_norm_eps);
 }
 
+void check_family(const T5Config& c) {
+  require_size("num_layers", c.layers, 1, kMostLayers);
+  require_size("num_decoder_layers", c.decoders(), 1, kMostLayers);
+  require_size("d_model", c.width);
+  require_size("d_ff", c.inner);
+  require_size("num_heads", c.heads, 1, 1 << 16);
+  require_size("d_kv", c.head, 1, 1 << 20);
+  require_size("vocab_size", c.vocabulary);
+  require_size("n_positions", c.positions);
+  require_size("relative_attention_num_buckets", c.buckets, 4, 1 << 20);
+  // The encoder halves the buckets twice, and takes the logarithm of what the distance is over the rest.
+  require_size("relative_attention_max_distance", c.max_distance, c.buckets / 2 + 1);
+  require_probability("dropout_rate", c.dropout);
+  require_eps("layer_norm_epsilon", c.layer_norm_eps);
+}
+
 void check_family(const ViTConfig& c) {
   require_size("num_hidden_layers", c.layers, 1, kMostLayers);
   require_size("hidden_size", c.width);
@@ -259,6 +302,20 @@ void check_family(const ResNetConfig& c) {
   for (const std::int64_t blocks : c.blocks) require_size("depths", blocks, 1, kMostLayers);
   require_size("embedding_size", c.width, 1, 1 << 20);
   require_size("num_labels", c.classes);
+}
+
+void check_family(const HfResNetConfig& c) {
+  constexpr std::size_t kMostStages = 16;
+  require_size("num_channels", c.channels, 1, 1 << 20);
+  require_size("embedding_size", c.embedding, 1, 1 << 20);
+  require_size("num_labels", c.classes);
+  if (c.depths.empty() || c.depths.size() > kMostStages || c.depths.size() != c.widths.size())
+    refuse("depths", fmt::format("as many as hidden_sizes, 1 to {}", kMostStages), fmt::format("{}", c.depths.size()));
+  for (const std::int64_t depth : c.depths) require_size("depths", depth, 1, kMostLayers);
+  for (const std::int64_t width : c.widths) {
+    require_size("hidden_sizes", width, 1, 1 << 20);
+    if (c.bottleneck && width % 4 != 0) refuse("hidden_sizes", "multiples of 4", fmt::format("{}", width));
+  }
 }
 
 void check_family(const ToyGptConfig& c) {
@@ -284,8 +341,10 @@ void check_family(const UNetConfig& c) {
 std::unique_ptr<Model> make(nn::Net& net, const Gpt2Config& c, const Batch& b) { return make_gpt2(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const LlamaConfig& c, const Batch& b) { return make_llama(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const BertConfig& c, const Batch& b) { return make_bert(net, c, b); }
+std::unique_ptr<Model> make(nn::Net& net, const T5Config& c, const Batch& b) { return make_t5(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const ViTConfig& c, const Batch& b) { return make_vit(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const ResNetConfig& c, const Batch& b) { return make_resnet(net, c, b); }
+std::unique_ptr<Model> make(nn::Net& net, const HfResNetConfig& c, const Batch& b) { return make_hf_resnet(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const ToyGptConfig& c, const Batch& b) { return make_toy_gpt(net, c, b); }
 std::unique_ptr<Model> make(nn::Net& net, const UNetConfig& c, const Batch& b) { return make_unet(net, c, b); }
 
@@ -298,11 +357,17 @@ struct Describe {
     const std::int64_t head = c.width * c.width + c.width + 2 * c.width + c.vocabulary;
     return {pooler - head, 0, c.layers, "masked language model"};
   }
+  ModelFacts operator()(const T5Config& c) const { return {0, 0, c.layers + c.decoders(), "text to text"}; }
   ModelFacts operator()(const ViTConfig& c) const { return {0, 0, c.layers, "image classes"}; }
   ModelFacts operator()(const ResNetConfig& c) const {
     const std::int64_t per_block = c.bottleneck ? 3 : 2;
     std::int64_t layers = 2;
     for (const std::int64_t blocks : c.blocks) layers += per_block * blocks;
+    return {0, 0, layers, "image classes"};
+  }
+  ModelFacts operator()(const HfResNetConfig& c) const {
+    std::int64_t layers = 2;
+    for (const std::int64_t depth : c.depths) layers += (c.bottleneck ? 3 : 2) * depth;
     return {0, 0, layers, "image classes"};
   }
   ModelFacts operator()(const ToyGptConfig& c) const { return {0, 0, c.layers, "sum of logits"}; }
@@ -349,6 +414,7 @@ std::int64_t positions_of(const Config& config) {
   if (const auto* c = std::get_if<Gpt2Config>(&config)) return c->positions;
   if (const auto* c = std::get_if<LlamaConfig>(&config)) return c->positions;
   if (const auto* c = std::get_if<BertConfig>(&config)) return c->positions;
+  if (const auto* c = std::get_if<T5Config>(&config)) return c->positions;
   if (const auto* c = std::get_if<ToyGptConfig>(&config)) return c->positions;
   return 0;
 }
@@ -357,7 +423,7 @@ std::int64_t layers_of(const Config& config) { return std::visit(Describe(), con
 
 bool takes_images(const Config& config) {
   return std::holds_alternative<ViTConfig>(config) || std::holds_alternative<ResNetConfig>(config) ||
-         std::holds_alternative<UNetConfig>(config);
+         std::holds_alternative<HfResNetConfig>(config) || std::holds_alternative<UNetConfig>(config);
 }
 
 void check(const Config& config) {

@@ -9,8 +9,10 @@
 
 #include "tidemark/zoo/bert.h"
 #include "tidemark/zoo/gpt2.h"
+#include "tidemark/zoo/hf_resnet.h"
 #include "tidemark/zoo/llama.h"
 #include "tidemark/zoo/resnet.h"
+#include "tidemark/zoo/t5.h"
 #include "tidemark/zoo/toy_gpt.h"
 #include "tidemark/zoo/unet.h"
 #include "tidemark/zoo/vit.h"
@@ -18,7 +20,8 @@
 namespace tidemark::zoo {
 
 // A model of any family.
-using Config = std::variant<Gpt2Config, LlamaConfig, BertConfig, ViTConfig, ResNetConfig, ToyGptConfig, UNetConfig>;
+using Config = std::variant<Gpt2Config, LlamaConfig, BertConfig, T5Config, ViTConfig, ResNetConfig, HfResNetConfig,
+                            ToyGptConfig, UNetConfig>;
 
 // A built-in name: lower case, with the public size.
 struct Entry {

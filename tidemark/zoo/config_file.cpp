@@ -5,6 +5,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tidemark/base/byte_source.h"
 
@@ -48,6 +49,17 @@ class Keys {
   std::int64_t integer(const char* key, std::int64_t otherwise) const {
     const Json* value = find(key);
     return value == nullptr ? otherwise : whole(key, *value);
+  }
+  std::vector<std::int64_t> integers(const char* key, std::vector<std::int64_t> otherwise) const {
+    constexpr std::size_t kMost = 1000;
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_array() || value->size() > kMost)
+      refuse(at(key), "the value has the wrong type", fmt::format("a list of at most {} whole numbers", kMost),
+             shown(*value));
+    std::vector<std::int64_t> numbers;
+    for (const Json& item : *value) numbers.push_back(whole(key, item));
+    return numbers;
   }
   double number(const char* key, double otherwise) const {
     const Json* value = find(key);
@@ -134,25 +146,66 @@ LlamaConfig read_decoder(const Keys& k, const char* family) {
   c.tied = k.flag("tie_word_embeddings", false);
   c.rms_eps = k.number("rms_norm_eps", 1e-6);
   c.attention_dropout = k.number("attention_dropout", 0);
+  c.padding = k.integer("pad_token_id", -1);
+  return c;
+}
+
+// With SiLU in the gated MLP, as most have it.
+LlamaConfig read_silu_decoder(const Keys& k, const char* family) {
   k.expect_text("hidden_act", {"silu"});
+  return read_decoder(k, family);
+}
+
+Config read_gemma(const Keys& k) {
+  LlamaConfig c = read_decoder(k, "Gemma");
+  if (c.head == 0) c.head = 256;
+  c.tied = k.flag("tie_word_embeddings", true);
+  c.padding = k.integer("pad_token_id", 0);
+  c.qkv_bias = c.output_bias = k.flag("attention_bias", false);
+  // Older files have hidden_act: gelu and are run with the approximation all the same.
+  k.expect_text("hidden_activation", {"gelu_pytorch_tanh"});
+  k.expect_text("hidden_act", {"gelu_pytorch_tanh", "gelu"});
+  return c;
+}
+
+Config read_t5(const Keys& k) {
+  T5Config c;
+  c.layers = k.integer("num_layers");
+  c.decoder_layers = k.integer("num_decoder_layers", c.layers);
+  c.width = k.integer("d_model");
+  c.inner = k.integer("d_ff");
+  c.heads = k.integer("num_heads");
+  c.head = k.integer("d_kv");
+  c.vocabulary = k.integer("vocab_size");
+  c.positions = k.integer("n_positions", 512);
+  c.buckets = k.integer("relative_attention_num_buckets", 32);
+  c.max_distance = k.integer("relative_attention_max_distance", 128);
+  c.dropout = k.number("dropout_rate", 0.1);
+  c.layer_norm_eps = k.number("layer_norm_epsilon", 1e-6);
+  k.expect_text("feed_forward_proj", {"relu", "gated-gelu"});
+  c.gated = k.text("feed_forward_proj", "relu") == "gated-gelu";
+  c.scales_output = k.flag("tie_word_embeddings", true);
+  k.expect_flag("is_encoder_decoder", true);
+  if (c.decoder_layers < 1)
+    refuse(k.at("num_decoder_layers"), "there is no such model", "a whole number from 1 on", {});
   return c;
 }
 
 Config read_llama(const Keys& k) {
-  LlamaConfig c = read_decoder(k, "Llama");
+  LlamaConfig c = read_silu_decoder(k, "Llama");
   c.qkv_bias = c.output_bias = k.flag("attention_bias", false);
   c.mlp_bias = k.flag("mlp_bias", false);
   return c;
 }
 
 Config read_mistral(const Keys& k) {
-  LlamaConfig c = read_decoder(k, "Mistral");
+  LlamaConfig c = read_silu_decoder(k, "Mistral");
   c.window = k.integer("sliding_window", 0);
   return c;
 }
 
 Config read_mixtral(const Keys& k) {
-  LlamaConfig c = read_decoder(k, "Mixtral");
+  LlamaConfig c = read_silu_decoder(k, "Mixtral");
   c.rms_eps = k.number("rms_norm_eps", 1e-5);
   c.window = k.integer("sliding_window", 0);
   c.experts = k.integer("num_local_experts", 8);
@@ -162,7 +215,7 @@ Config read_mixtral(const Keys& k) {
 }
 
 Config read_qwen2(const Keys& k) {
-  LlamaConfig c = read_decoder(k, "Qwen2");
+  LlamaConfig c = read_silu_decoder(k, "Qwen2");
   c.qkv_bias = true;
   k.expect_flag("use_sliding_window", false);
   return c;
@@ -186,6 +239,39 @@ Config read_bert(const Keys& k) {
   return c;
 }
 
+// How many classes a model of images tells apart: said, or counted.
+std::int64_t classes_of(const Keys& k) {
+  const Json* labels = k.find("id2label");
+  if (labels != nullptr && !labels->is_object())
+    refuse(k.at("id2label"), "the value has the wrong type", "an object", shown(*labels));
+  return k.integer("num_labels", labels != nullptr ? static_cast<std::int64_t>(labels->size()) : 2);
+}
+
+Config read_resnet(const Keys& k) {
+  HfResNetConfig c;
+  c.channels = k.integer("num_channels", c.channels);
+  c.embedding = k.integer("embedding_size", c.embedding);
+  c.widths = k.integers("hidden_sizes", c.widths);
+  c.depths = k.integers("depths", c.depths);
+  k.expect_text("layer_type", {"bottleneck", "basic"});
+  c.bottleneck = k.text("layer_type", "bottleneck") == "bottleneck";
+  c.downsamples_first_stage = k.flag("downsample_in_first_stage", false);
+  c.downsamples_first_convolution = k.flag("downsample_in_bottleneck", false);
+  c.classes = classes_of(k);
+  k.expect_text("hidden_act", {"relu"});
+  return c;
+}
+
+// No library's: the keys are those of docs/native_models.md.
+Config read_unet(const Keys& k) {
+  UNetConfig c;
+  c.channels = k.integer("channels", c.channels);
+  c.depth = k.integer("depth", c.depth);
+  c.width = k.integer("width", c.width);
+  c.groups = k.integer("groups", c.groups);
+  return c;
+}
+
 Config read_vit(const Keys& k) {
   ViTConfig c;
   c.layers = k.integer("num_hidden_layers");
@@ -195,10 +281,7 @@ Config read_vit(const Keys& k) {
   c.image = k.integer("image_size", 224);
   c.patch = k.integer("patch_size", 16);
   c.channels = k.integer("num_channels", 3);
-  const Json* labels = k.find("id2label");
-  if (labels != nullptr && !labels->is_object())
-    refuse(k.at("id2label"), "the value has the wrong type", "an object", shown(*labels));
-  c.classes = k.integer("num_labels", labels != nullptr ? static_cast<std::int64_t>(labels->size()) : 2);
+  c.classes = classes_of(k);
   c.qkv_bias = k.flag("qkv_bias", true);
   c.dropout = k.number("hidden_dropout_prob", 0);
   c.attention_dropout = k.number("attention_probs_dropout_prob", 0);
@@ -211,9 +294,10 @@ struct Type {
   std::string_view name;
   Config (*read)(const Keys&);
 };
-constexpr Type kTypes[] = {{"bert", read_bert},       {"gpt2", read_gpt2},       {"llama", read_llama},
-                           {"mistral", read_mistral}, {"mixtral", read_mixtral}, {"qwen2", read_qwen2},
-                           {"vit", read_vit}};
+constexpr Type kTypes[] = {{"bert", read_bert},   {"gemma", read_gemma},     {"gpt2", read_gpt2},
+                           {"llama", read_llama}, {"mistral", read_mistral}, {"mixtral", read_mixtral},
+                           {"qwen2", read_qwen2}, {"resnet", read_resnet},   {"t5", read_t5},
+                           {"unet", read_unet},   {"vit", read_vit}};
 
 bool is_too_deep(std::string_view text) {
   int depth = 0;
@@ -231,8 +315,24 @@ Json parse(std::string_view text, const std::string& place) {
            fmt::format("{}", text.size()));
   if (is_too_deep(text))
     refuse(place, "the file is nested too deeply", fmt::format("at most {} levels", kMaxDepth), {});
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) refuse(place, "this is not JSON", "a Hugging Face config.json", {});
+  // A key that stands twice means two things; of the innermost object, which depth bounds, the last set is the current.
+  std::vector<std::set<std::string>> open;
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
+      refuse(place, "a key stands twice", "each key once", shown(parsed));
+    return true;
+  };
+  Json json;
+  try {
+    json = Json::parse(text, watch);
+  } catch (const Json::parse_error& error) {
+    refuse(place, "this is not JSON", "a Hugging Face config.json",
+           fmt::format("something else at byte {}", error.byte));
+  } catch (const Json::out_of_range&) {
+    refuse(place, "a number is too large", "numbers that a double can hold", {});
+  }
   if (!json.is_object()) refuse(place, "this is no config", "a JSON object", shown(json));
   return json;
 }

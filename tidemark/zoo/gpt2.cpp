@@ -1,7 +1,6 @@
 #include "tidemark/zoo/gpt2.h"
 
 #include <cmath>
-#include <numbers>
 
 #include "tidemark/ops/aten.h"
 #include "tidemark/zoo/hf_parts.h"
@@ -28,7 +27,7 @@ class Conv1D : public Module {
     return called({&x}, [&] {
       Dims sizes = x.sizes();
       sizes[sizes.size() - 1] = weight_.size(1);
-      Tensor y = ops::addmm(rt(), bias_, ops::view(rt(), x, Dims{-1, x.size(-1)}), weight_);
+      Tensor y = nn::addmm(rt(), bias_, ops::view(rt(), x, Dims{-1, x.size(-1)}), weight_);
       y = ops::view(rt(), y, sizes);
       return y;
     });
@@ -37,27 +36,6 @@ class Conv1D : public Module {
  private:
   Tensor weight_;
   Tensor bias_;
-};
-
-class NewGelu : public Module {
- public:
-  NewGelu(Net& net, step::ModuleId parent, std::string name)
-      : Module(net, parent, std::move(name), "NewGELUActivation") {}
-
-  Tensor operator()(const Tensor& x) const {
-    return called({&x}, [&] {
-      Tensor half = ops::mul(rt(), x, 0.5);
-      Tensor y = ops::pow(rt(), x, 3.0);
-      y = ops::mul(rt(), y, 0.044715);
-      y = ops::add(rt(), x, y);
-      y = ops::mul(rt(), y, std::sqrt(2.0 / std::numbers::pi));
-      y = ops::tanh(rt(), y);
-      y = ops::add(rt(), y, 1.0);
-      Tensor result = ops::mul(rt(), half, y);
-      ops::drop(half, y);
-      return result;
-    });
-  }
 };
 
 class Attention : public Module {
@@ -107,7 +85,7 @@ class Mlp : public Module {
       : Module(net, parent, "mlp", "GPT2MLP"),
         c_fc_(net, id(), "c_fc", config.width, inner(config)),
         c_proj_(net, id(), "c_proj", inner(config), config.width),
-        act_(net, id(), "act"),
+        act_(net, id(), "act", "NewGELUActivation", new_gelu),
         dropout_(net, id(), "dropout", config.residual_dropout) {}
 
   Tensor operator()(const Tensor& x) const {
@@ -125,7 +103,7 @@ class Mlp : public Module {
 
   Conv1D c_fc_;
   Conv1D c_proj_;
-  NewGelu act_;
+  nn::Activation act_;
   Dropout dropout_;
 };
 

@@ -1,7 +1,10 @@
 #include "tidemark/zoo/hf_parts.h"
 
+#include <cmath>
 #include <limits>
+#include <numbers>
 
+#include "tidemark/nn/autocast.h"
 #include "tidemark/ops/aten.h"
 
 namespace tidemark::zoo {
@@ -36,6 +39,20 @@ void look_for_packed_sequences(Runtime& rt, const Tensor& positions, std::int64_
     ops::read_by_host(rt, answer);
   }
   ops::drop(first, difference, mask);
+}
+
+Tensor new_gelu(Runtime& rt, const Tensor& x) {
+  Tensor half = ops::mul(rt, x, 0.5);
+  Tensor y = nn::raised_on_cuda(rt, x);
+  y = ops::pow(rt, y, 3.0);
+  y = ops::mul(rt, y, 0.044715);
+  y = ops::add(rt, x, y);
+  y = ops::mul(rt, y, std::sqrt(2.0 / std::numbers::pi));
+  y = ops::tanh(rt, y);
+  y = ops::add(rt, y, 1.0);
+  Tensor result = ops::mul(rt, half, y);
+  ops::drop(half, y);
+  return result;
 }
 
 Tensor class_loss(Runtime& rt, const Tensor& scores, const Tensor& labels, std::int64_t classes) {

@@ -19,6 +19,9 @@ void look_for_packed_sequences(Runtime& rt, const Tensor& positions, std::int64_
 // The loss of a causal language model: targets are the labels, shifted by one.
 Tensor causal_lm_loss(Runtime& rt, const Tensor& logits, const Tensor& labels, std::int64_t vocabulary);
 
+// GELU by the formula of GPT-2, op by op.
+Tensor new_gelu(Runtime& rt, const Tensor& x);
+
 // The loss over classes: rows of scores, in whatever shape they come, against one label each.
 Tensor class_loss(Runtime& rt, const Tensor& scores, const Tensor& labels, std::int64_t classes);
 

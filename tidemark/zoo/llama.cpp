@@ -11,7 +11,6 @@ namespace tidemark::zoo {
 
 namespace {
 
-using nn::Embedding;
 using nn::Linear;
 using nn::Module;
 
@@ -75,7 +74,8 @@ class Mlp : public Module {
         gate_proj_(net, id(), "gate_proj", c.width, c.inner, c.mlp_bias),
         up_proj_(net, id(), "up_proj", c.width, c.inner, c.mlp_bias),
         down_proj_(net, id(), "down_proj", c.inner, c.width, c.mlp_bias),
-        act_fn_(net, id(), "act_fn", "SiLUActivation", nn::silu) {}
+        act_fn_(net, id(), "act_fn", c.is_gemma() ? "GELUTanh" : "SiLUActivation",
+                c.is_gemma() ? nn::tanh_gelu : nn::silu) {}
 
   Tensor operator()(const Tensor& x) const {
     return called({&x}, [&] {
@@ -105,7 +105,7 @@ class Layer : public Module {
  public:
   Layer(Net& net, step::ModuleId parent, std::string name, const LlamaConfig& c)
       : Module(net, parent, std::move(name), c.family + "DecoderLayer"),
-        positions_first_(c.family == "Mistral" || c.family == "Mixtral"),
+        positions_first_(c.family == "Mistral" || c.family == "Mixtral" || c.is_gemma()),
         self_attn_(net, id(), c),
         mlp_(c.experts == 0 ? std::optional<Mlp>(std::in_place, net, id(), c) : std::nullopt),
         moe_(c.experts != 0 ? std::optional<MixtureOfExperts>(std::in_place, net, id(), expert_shape(c))
@@ -140,12 +140,37 @@ class Layer : public Module {
   RmsNorm post_attention_layernorm_;
 };
 
+// The embedding of words. Gemma multiplies it with the root of its width, which it keeps as a tensor.
+class Words : public Module {
+ public:
+  Words(Net& net, step::ModuleId parent, const LlamaConfig& c)
+      : Module(net, parent, "embed_tokens", c.is_gemma() ? "GemmaTextScaledWordEmbedding" : "Embedding"),
+        padding_(c.padding),
+        weight_(net.parameter(id(), "weight", {c.vocabulary, c.width})) {
+    if (c.is_gemma()) scale_ = net.buffer(id(), "embed_scale", net.dtype, {});
+  }
+
+  Tensor operator()(const Tensor& ids) const {
+    return called({&ids}, [&] {
+      Tensor embedded = nn::embedding(rt(), weight_, ids, padding_);
+      if (scale_) embedded = ops::mul(rt(), embedded, scale_);
+      return embedded;
+    });
+  }
+  const Tensor& weight() const { return weight_; }
+
+ private:
+  std::int64_t padding_;
+  Tensor weight_;
+  Tensor scale_;
+};
+
 class Body : public Module {
  public:
   Body(Net& net, step::ModuleId parent, const LlamaConfig& c)
       : Module(net, parent, "model", c.family + "Model"),
         config_(c),
-        embed_tokens_(net, id(), "embed_tokens", c.vocabulary, c.width),
+        embed_tokens_(net, id(), c),
         list_(net, id(), "layers", "ModuleList"),
         layers_(make_layers(net, list_.id(), c)),
         norm_(net, id(), "norm", c.family, c.width, c.rms_eps),
@@ -182,7 +207,7 @@ class Body : public Module {
   }
 
   LlamaConfig config_;
-  Embedding embed_tokens_;
+  Words embed_tokens_;
   Module list_;
   std::vector<Layer> layers_;
   RmsNorm norm_;

@@ -9,8 +9,9 @@
 namespace tidemark::zoo {
 
 // Llama and its relatives with the same block: rotary positions, RMS norms, grouped queries, a gated MLP. The name
-// decides what the classes are called ("Llama", "Mistral", "Qwen2", "Mixtral"), and in which order they pass on their
-// arguments. With experts, the MLP is a mixture of them: each token goes to its `chosen` best.
+// decides what the classes are called ("Llama", "Mistral", "Qwen2", "Mixtral", "Gemma"), and in which order they pass
+// on their arguments. Gemma scales its embedding, and has GELU in SiLU's place. With experts, the MLP is a mixture of
+// them: each token goes to its `chosen` best.
 struct LlamaConfig {
   std::string family = "Llama";
   std::int64_t layers = 32;
@@ -23,6 +24,7 @@ struct LlamaConfig {
   std::int64_t positions = 2048;
   std::int64_t window = 0;  // how many tokens attention looks back; 0: all
   bool tied = false;
+  std::int64_t padding = -1;  // the token whose embedding is not trained; -1: none
   bool qkv_bias = false;
   bool output_bias = false;
   bool mlp_bias = false;
@@ -31,6 +33,7 @@ struct LlamaConfig {
   std::int64_t experts = 0;
   std::int64_t chosen = 2;
 
+  bool is_gemma() const { return family == "Gemma"; }
   std::int64_t head_width() const { return head != 0 ? head : width / heads; }
 };
 

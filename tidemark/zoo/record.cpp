@@ -1,8 +1,11 @@
 #include "tidemark/zoo/record.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 namespace tidemark::zoo {
 
@@ -33,6 +36,9 @@ Batch batch_of(const Config& config, const StepOptions& options) {
     const auto* vit = std::get_if<ViTConfig>(&config);
     batch.image = options.image != 0 ? options.image : vit != nullptr ? vit->image : 224;
     require_option(batch.image >= 1 && batch.image <= 1 << 20, "image", "1 to 1048576 pixels", batch.image);
+    const auto* resnet = std::get_if<HfResNetConfig>(&config);
+    if (resnet != nullptr || std::holds_alternative<ResNetConfig>(config))
+      require_option(batch.image >= 32, "image", "at least 32 pixels, which the stages halve", batch.image);
     if (const auto* unet = std::get_if<UNetConfig>(&config))
       require_option(batch.image % (std::int64_t{1} << unet->depth) == 0, "image",
                      "a size that can be halved often enough", batch.image);
@@ -53,12 +59,71 @@ Batch batch_of(const Config& config, const StepOptions& options) {
   return batch;
 }
 
+struct Precision {
+  std::string_view word;
+  nn::DType parameters;
+  bool has_master = false;
+  std::optional<nn::DType> autocast = {};
+};
+constexpr Precision kPrecisions[] = {
+    {"fp32", nn::DType::kFloat32},
+    {"bf16", nn::DType::kBFloat16},
+    {"fp16", nn::DType::kFloat16},
+    {"bf16-master", nn::DType::kBFloat16, true},
+    {"fp16-master", nn::DType::kFloat16, true},
+    {"autocast-bf16", nn::DType::kFloat32, false, nn::DType::kBFloat16},
+    {"autocast-fp16", nn::DType::kFloat32, false, nn::DType::kFloat16},
+};
+
+void check_training(const nn::Training& training) {
+  require_option(training.micro_batches >= 1 && training.micro_batches <= 4096, "micro-batches",
+                 "a whole number from 1 to 4096", training.micro_batches);
+  if (!(training.clip_norm >= 0 && std::isfinite(training.clip_norm)))
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "clip-norm",
+                 .problem = "no norm can be that",
+                 .expected = "a number above 0, or 0 for none",
+                 .got = fmt::format("{}", training.clip_norm),
+                 .remedy = {}});
+}
+
 }  // namespace
+
+std::vector<std::string_view> precisions() {
+  std::vector<std::string_view> words;
+  for (const Precision& p : kPrecisions) words.push_back(p.word);
+  return words;
+}
+
+void set_precision(StepOptions& options, std::string_view word) {
+  for (const Precision& p : kPrecisions) {
+    if (p.word != word) continue;
+    options.dtype = p.parameters;
+    options.training.master_copy = p.has_master;
+    options.training.autocast = p.autocast;
+    return;
+  }
+  throw Error({.kind = ErrorKind::kInput,
+               .place = "precision",
+               .problem = "the word is not known",
+               .expected = fmt::format("{}", fmt::join(precisions(), ", ")),
+               .got = std::string(word),
+               .remedy = {}});
+}
 
 step::Step record(const Config& config, const StepOptions& options) {
   check(config);
+  if (std::holds_alternative<T5Config>(config) && options.dtype == nn::DType::kFloat16)
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "dtype",
+                 .problem = "native T5 models have no float16: it takes clamps that they do not run",
+                 .expected = "float32 or bfloat16",
+                 .got = "float16",
+                 .remedy = "record the model with the PyTorch capture instead"});
+  check_training(options.training);
   const Batch batch = batch_of(config, options);
   nn::Runtime rt(options.target);
+  rt.attention = options.attention;
   nn::Net net(rt, options.dtype);
   const std::unique_ptr<Model> model = build(net, config, batch);
   return nn::record_step(

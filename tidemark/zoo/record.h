@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
+#include "tidemark/nn/functional.h"
 #include "tidemark/nn/training.h"
 #include "tidemark/zoo/catalog.h"
 
@@ -17,7 +19,14 @@ struct StepOptions {
   nn::Training training = {};
   nn::Target target = nn::Target::kCpu;
   bool input_needs_grad = false;
+  nn::AttentionKernel attention = nn::AttentionKernel::kAuto;
 };
+
+// Sets types by one word, as users speak of them: fp32, bf16 or fp16 (parameters and all else), bf16-master or
+// fp16-master (with a float32 copy that the optimizer updates), autocast-bf16 or autocast-fp16 (float32 parameters
+// under torch.autocast). Throws: Error that lists them.
+void set_precision(StepOptions& options, std::string_view word);
+std::vector<std::string_view> precisions();
 
 // Records one training step of the model without PyTorch, as the PyTorch capture records it.
 //

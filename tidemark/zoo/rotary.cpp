@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tidemark/ops/aten.h"
+#include "tidemark/ops/rules.h"
 
 namespace tidemark::zoo {
 
@@ -73,10 +74,39 @@ RmsNorm::RmsNorm(Net& net, step::ModuleId parent, std::string name, const std::s
                  double eps)
     : Module(net, parent, std::move(name), family + "RMSNorm"),
       eps_(eps),
+      is_gemma_(family.starts_with("Gemma")),
       weight_(net.parameter(id(), "weight", {width})) {}
+
+Tensor RmsNorm::gemma(const Tensor& x) const {
+  Tensor output;
+  {
+    const Tensor single = as(rt(), x, DType::kFloat32);
+    Tensor scale = ops::pow(rt(), single, std::int64_t{2});
+    scale = ops::mean(rt(), scale, Dims{-1}, true);
+    scale = ops::add(rt(), scale, eps_);
+    scale = ops::rsqrt(rt(), scale);
+    output = ops::mul(rt(), single, scale);
+    scale.reset();
+  }
+  {
+    Tensor factor = as(rt(), weight_, DType::kFloat32);
+    factor = ops::add(rt(), factor, 1.0);
+    Tensor scaled = ops::mul(rt(), output, factor);
+    factor.reset();
+    output = std::move(scaled);
+  }
+  if (x.dtype() != DType::kFloat32) {  // as output.type_as(x)
+    static const ops::Op op("aten._to_copy.default");
+    output =
+        op(rt(),
+           {{"self", output}, {"dtype", ops::dtype_word(x.dtype())}, {"layout", "torch.strided"}, {"device", "cpu"}});
+  }
+  return output;
+}
 
 Tensor RmsNorm::operator()(const Tensor& x) const {
   return called({&x}, [&] {
+    if (is_gemma_) return gemma(x);
     Tensor hidden = as(rt(), x, DType::kFloat32);
     Tensor variance = ops::pow(rt(), hidden, std::int64_t{2});
     variance = ops::mean(rt(), variance, Dims{-1}, true);

@@ -21,14 +21,17 @@ class RotaryEmbedding : public nn::Module {
 // Turns queries and keys by their positions; both are replaced.
 void rotate(Runtime& rt, Tensor& query, Tensor& key, const Tensor& cos, const Tensor& sin);
 
-// The RMS norm of Llama, in single precision inside.
+// The RMS norm of Llama, in single precision inside. Gemma's weight is what is added to one.
 class RmsNorm : public nn::Module {
  public:
   RmsNorm(Net& net, step::ModuleId parent, std::string name, const std::string& family, std::int64_t width, double eps);
   Tensor operator()(const Tensor& x) const;
 
  private:
+  Tensor gemma(const Tensor& x) const;
+
   double eps_;
+  bool is_gemma_;
   Tensor weight_;
 };
 

@@ -155,6 +155,7 @@ class ToyGpt : public Model, public Module {
     for (const Block& layer : layers_) h = layer(h);
     h = norm_(h);
     Tensor logits = output_(h);
+    if (logits.dtype() != DType::kFloat32) logits = ops::to_dtype(rt(), logits, DType::kFloat32);
     ops::drop(h, pos, p);
     return logits;
   }

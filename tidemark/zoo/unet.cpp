@@ -1,5 +1,6 @@
 #include "tidemark/zoo/unet.h"
 
+#include "tidemark/nn/autocast.h"
 #include "tidemark/nn/layers.h"
 #include "tidemark/ops/aten.h"
 
@@ -75,7 +76,8 @@ class UNet : public Model, public Module {
   Tensor loss() const override {
     static const ops::Op mse_loss("aten.mse_loss.default");
     const Tensor made = called({&images_}, [&] { return forward(); });
-    return mse_loss(rt(), {{"self", made}, {"target", targets_}});
+    const Tensor compared = nn::raised(rt(), made);
+    return mse_loss(rt(), {{"self", compared}, {"target", targets_}});
   }
 
  private:
@@ -118,7 +120,7 @@ class UNet : public Model, public Module {
       {
         std::vector<Tensor> both = {std::move(skips.back()), x};
         skips.pop_back();
-        Tensor joined = ops::cat(rt(), both, 1);
+        Tensor joined = nn::cat(rt(), both, 1);
         while (!both.empty()) both.pop_back();
         x = std::move(joined);
       }

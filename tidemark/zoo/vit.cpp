@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tidemark/nn/autocast.h"
 #include "tidemark/ops/aten.h"
 #include "tidemark/zoo/hf_parts.h"
 
@@ -46,7 +47,7 @@ class Embeddings : public Module {
     return called({&images}, [&] {
       Tensor y = patch_embeddings_(images);
       const Tensor tokens = ops::expand(rt(), cls_token_, Dims{images.size(0), -1, -1});
-      y = ops::cat(rt(), {tokens, y}, 1);
+      y = nn::cat(rt(), {tokens, y}, 1);
       y = ops::add(rt(), y, position_embeddings_);
       y = dropout_(y);
       return y;

@@ -66,6 +66,14 @@ nn::OptimizerKind optimizer_named(const std::string& name) {
   return name == "adam" ? nn::OptimizerKind::kAdam : nn::OptimizerKind::kAdamW;
 }
 
+nn::AttentionKernel attention_named(const std::string& name) {
+  if (name == "math") return nn::AttentionKernel::kMath;
+  if (name == "flash") return nn::AttentionKernel::kFlash;
+  return name == "efficient" ? nn::AttentionKernel::kEfficient : nn::AttentionKernel::kAuto;
+}
+
+std::vector<std::string> words(const std::vector<std::string_view>& list) { return {list.begin(), list.end()}; }
+
 nn::OptimizerForm form_named(const std::string& name) {
   if (name == "foreach") return nn::OptimizerForm::kForeach;
   return name == "fused" ? nn::OptimizerForm::kFused : nn::OptimizerForm::kForLoop;
@@ -80,6 +88,19 @@ void add_native_options(CLI::App& app, NativeOptions& options) {
   app.add_option("--dtype", options.dtype, "type of parameters: float32 (default), bfloat16 or float16")
       ->type_name("TYPE")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
+  app.add_option(
+         "--precision", options.precision,
+         "fp32 (default), bf16, fp16, bf16-master, fp16-master (a float32 copy in the optimizer), autocast-bf16 or "
+         "autocast-fp16; says more than --dtype")
+      ->type_name("WORD")
+      ->check(CLI::IsMember(words(zoo::precisions())))
+      ->excludes("--dtype")
+      ->each([&options](const std::string&) { options.has_precision = true; });
+  app.add_option("--attention", options.attention, "kernel of attention: auto (default), math, flash or efficient")
+      ->type_name("KERNEL")
+      ->check(CLI::IsMember({"auto", "math", "flash", "efficient"}));
+  add_count(app, "--micro-batches", options.micro_batches, "forward and backward that often, gradients added up");
+  app.add_option("--clip-norm", options.clip_norm, "gradients scaled down to this norm; 0: not")->type_name("NORM");
   app.add_option("--optimizer", options.optimizer, "adamw (default), adam, sgd, momentum or none")
       ->type_name("NAME")
       ->check(CLI::IsMember({"adamw", "adam", "sgd", "momentum", "none"}));
@@ -97,7 +118,12 @@ zoo::StepOptions step_options(const NativeOptions& options) {
   result.sequence = static_cast<std::int64_t>(options.sequence);
   result.image = static_cast<std::int64_t>(options.image);
   result.dtype = dtype_named(options.dtype);
-  result.training = {.optimizer = optimizer_named(options.optimizer), .form = form_named(options.form)};
+  result.training.optimizer = optimizer_named(options.optimizer);
+  result.training.form = form_named(options.form);
+  result.training.micro_batches = static_cast<std::int64_t>(options.micro_batches);
+  result.training.clip_norm = options.clip_norm;
+  if (options.has_precision) zoo::set_precision(result, options.precision);
+  result.attention = attention_named(options.attention);
   result.target = options.target == "cuda" ? nn::Target::kCuda : nn::Target::kCpu;
   return result;
 }

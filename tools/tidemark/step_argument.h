@@ -21,6 +21,11 @@ struct NativeOptions {
   std::string optimizer = "adamw";
   std::string form = "for-loop";
   std::string target = "cpu";
+  std::string precision = "fp32";
+  std::string attention = "auto";
+  std::size_t micro_batches = 1;
+  double clip_norm = 0;
+  bool has_precision = false;
 };
 void add_native_options(CLI::App& app, NativeOptions& options);
 zoo::StepOptions step_options(const NativeOptions& options);

@@ -38,6 +38,17 @@ def _images(config: dict):
     return config, {"batch": 2}, build
 
 
+def _hf_resnet(config: dict):
+    def build():
+        import transformers
+
+        model = transformers.ResNetForImageClassification(transformers.ResNetConfig(**config)).train()
+        images, labels = torch.randn(2, 3, 64, 64), torch.randint(0, 10, (2,))
+        return model, lambda: model(pixel_values=images, labels=labels).loss
+
+    return config, {"batch": 2, "image": 64}, build
+
+
 GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": VOCABULARY, "n_positions": 16}
 DECODER = {
     "num_hidden_layers": 2,
@@ -48,6 +59,18 @@ DECODER = {
     "vocab_size": VOCABULARY,
     "max_position_embeddings": 64,
 }
+T5 = {
+    "model_type": "t5",
+    "num_layers": 2,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_heads": 4,
+    "vocab_size": VOCABULARY,
+    "decoder_start_token_id": 0,
+}
+# The second version: a gated MLP, a head whose input is not scaled; heads wider than the model, fewer decoders.
+T5_GATED = {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 1, "d_kv": 16}
 BERT = {
     "model_type": "bert",
     "num_hidden_layers": 2,
@@ -67,6 +90,14 @@ VIT = {
     "patch_size": 8,
     "num_labels": 10,
 }
+HF_RESNET = {
+    "model_type": "resnet",
+    "embedding_size": 8,
+    "hidden_sizes": [8, 16],
+    "depths": [2, 1],
+    "layer_type": "basic",
+    "num_labels": 10,
+}
 NO_DROPOUT = {"embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
 
 
@@ -81,13 +112,22 @@ def pairs() -> dict:
         "qwen2": _language("Qwen2ForCausalLM", {"model_type": "qwen2", **DECODER}),
         "mistral": _language("MistralForCausalLM", {"model_type": "mistral", **DECODER, "sliding_window": None}),
         "mixtral": _language("MixtralForCausalLM", {"model_type": "mixtral", **DECODER, "num_local_experts": 4}),
+        "gemma": _language("GemmaForCausalLM", {"model_type": "gemma", **DECODER, "head_dim": 16}),
+        "t5": _language("T5ForConditionalGeneration", T5),
+        "t5 gated": _language("T5ForConditionalGeneration", T5_GATED),
+        "t5 without dropout": _language("T5ForConditionalGeneration", {**T5, "dropout_rate": 0.0}, (2, 8)),
         "bert": _language("BertForMaskedLM", BERT),
         "bert without dropout": _language(
             "BertForMaskedLM", {**BERT, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
         ),
         "vit": _images(VIT),
         "vit with dropout": _images({**VIT, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}),
+        "resnet of transformers": _hf_resnet(HF_RESNET),
+        "resnet of transformers, bottlenecks": _hf_resnet(
+            {**HF_RESNET, "layer_type": "bottleneck", "downsample_in_first_stage": True, "downsample_in_bottleneck": True}
+        ),
         "toy gpt": ("toy-gpt", {"batch": 2, "seq": 16}, _toy),
+        "unet by its keys": ({"model_type": "unet"}, {"batch": 2, "image": 32}, _unet),
         "unet": ("unet", {"batch": 2, "image": 32}, _unet),
         "resnet18": ("resnet18", {"batch": 2, "image": 64}, lambda: _resnet(plain.BasicBlock, [2, 2, 2, 2])),
         "resnet50": ("resnet50", {"batch": 2, "image": 64}, lambda: _resnet(plain.Bottleneck, [3, 4, 6, 3])),

@@ -10,6 +10,7 @@ The recorder is told by others (modes, watch) and knows nothing of how they foun
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from dataclasses import fields, is_dataclass
 
@@ -89,6 +90,7 @@ class Recorder:
         self.saw_backward_in_call = False
         self.watchful = 0  # inside functions that write in place when nobody watches
         self.autocasts: list[str] = []  # open autocast regions
+        self.dying: list[int] | None = None  # storages that die together, in an order that means nothing
         self.functions: list[str] = []  # open autograd.Function.apply calls
         self.samples: dict = {}  # (arguments, layouts): (overload, arguments, op), one op of each kind
         self.amounts: dict = {}  # by kind: FLOPs, bytes read and written
@@ -124,10 +126,23 @@ class Recorder:
                 self._settle(in_place=True)
                 return
             self._flush()
-        if ref.save is not None:
+        if self.dying is not None:
+            self.dying.append(ref.sid)
+        elif ref.save is not None:
             builder.drop(ref.save)
         else:
             builder.free(ref.sid)
+
+    @contextlib.contextmanager
+    def deaths_together(self):
+        """Storages that die meanwhile are written down in the order of their making."""
+        self.dying = []
+        try:
+            yield
+        finally:
+            dying, self.dying = self.dying, None
+            for sid in sorted(dying):
+                self.builder.free(sid)
 
     def know(self, tensor, role: str, of: StorageRef | None = None, fixed: bool = False) -> StorageRef:
         """A storage that is there before the step, and what it is for."""
@@ -531,12 +546,16 @@ class Recorder:
                 converted = self._argument(args[i], tensors)
             given[name] = converted
             key.append(converted)
+            if type(converted) is float or type(converted) is bool:
+                key.append(type(converted))  # 1, 1.0 and True are equal, and not the same
         if kwargs:
             for name, value in kwargs.items():
                 converted = self._argument(value, tensors)
                 given[name] = converted
                 key.append(name)
                 key.append(converted)
+                if type(converted) is float or type(converted) is bool:
+                    key.append(type(converted))
         refs = d.refs = []
         inputs = d.inputs = []
         for t in tensors:

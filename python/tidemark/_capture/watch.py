@@ -87,7 +87,8 @@ def autocasts(recorder: Recorder):
     def left(self, *error):
         if recorder.autocasts:
             recorder.autocasts.pop()
-        return leave(self, *error)
+        with recorder.deaths_together():  # the casts of weights live in a table ordered by address
+            return leave(self, *error)
 
     with _replaced(cls, "__enter__", entered), _replaced(cls, "__exit__", left):
         yield
