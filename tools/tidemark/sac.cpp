@@ -35,6 +35,7 @@ struct SacOptions {
   std::string cost = "tidemark";
   std::string rules;
   std::string export_to;
+  NativeOptions native;
 };
 
 constexpr const char* kOwnCost = "tidemark";
@@ -241,8 +242,14 @@ Json json_of(const SacReport& report, const SacOptions& options) {
   return json;
 }
 
-ExitCode run_sac(const SacOptions& options, const Console& console) {
-  const step::Step step = read_step_argument(options.step);
+// A native model runs the kernels of the device whose times are asked for.
+bool is_cpu(const SacOptions& options) {
+  return options.cost == kOwnCost && device::find_device(options.device).kind == device::DeviceKind::kCpu;
+}
+
+ExitCode run_sac(SacOptions options, bool is_target_given, const Console& console) {
+  if (!is_target_given && !is_cpu(options)) options.native.target = "cuda";
+  const step::Step step = read_step_argument(options.step, options.native);
   const std::vector<double> times = op_times(step, options);
   if (!options.export_to.empty()) {
     const ModuleInfo info = module_info(step, times, {.rules = rules_of(options), .device = {}});
@@ -272,7 +279,8 @@ Command add_sac(CLI::App& root) {
   app->add_option("--module", options->module, "the full name of a module that runs in the step; \"\" for all of it")
       ->type_name("NAME")
       ->required();
-  app->add_option("--device", options->device, "the device whose times are taken (tidemark devices), or a device file")
+  app->add_option("--device", options->device, "the device: a name (tidemark devices), or the path of a device file")
+      ->type_name("DEVICE")
       ->required();
   app->add_option("--cost", options->cost, "times by tidemark (default), reference-m, reference-b or reference-n")
       ->type_name("MODEL")
@@ -284,7 +292,8 @@ Command add_sac(CLI::App& root) {
   app->add_option("--export", options->export_to,
                   "also write the statistics of all modules, for PyTorch's own planner, to FILE")
       ->type_name("FILE");
-  return {app, [options](Console& console) { return run_sac(*options, console); }};
+  add_native_options(*app, options->native);
+  return {app, [options, app](Console& console) { return run_sac(*options, app->count("--target") > 0, console); }};
 }
 
 }  // namespace tidemark::cli
