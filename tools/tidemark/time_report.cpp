@@ -88,7 +88,8 @@ std::vector<Row> rows_by_module(const TimeReport& report) {
     if (parent.has_value()) depth[i] = depth[parent.index()] + 1;
   }
   std::map<std::int64_t, Row> rows;
-  Row none{.key = -1};
+  Row none;
+  none.key = -1;
   for (std::uint32_t i = 0; i < report.cost.ops.size(); ++i) {
     const CallId call = step[OpId(i)].call;
     if (call.is_none()) {
