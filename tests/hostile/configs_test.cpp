@@ -27,7 +27,7 @@ struct Row {
 };
 
 constexpr std::string_view kNotJson =
-    "this is not JSON; expected a Hugging Face config.json, got something else at byte ...";
+    "the file is not valid JSON; expected a Hugging Face config.json, got something else at byte ...";
 constexpr std::string_view kSize = "there is no such model; expected a whole number from 1 to 2147483648, got ...";
 constexpr std::string_view kLayers = "there is no such model; expected a whole number from 1 to 10000, got ...";
 constexpr std::string_view kWhole = "the value has the wrong type; expected a whole number, got ...";

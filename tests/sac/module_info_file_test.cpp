@@ -66,8 +66,10 @@ TEST(ModuleInfoFile, SaysWhatIsWrong) {
                 remedy);
   EXPECT_EQ(error_of(small, R"("act_total":7)", R"("act_total":7,"act_total":7)"),
             "[f] a key stands twice; expected each key once, got \"act_total\"" + remedy);
-  EXPECT_EQ(error_of(small, "]}", ""),
-            "[f] the file is not valid JSON; expected the statistics of a model's modules" + remedy);
+  EXPECT_EQ(
+      error_of(small, "]}", ""),
+      "[f] the file is not valid JSON; expected the statistics of a model's modules, got something else at byte " +
+          std::to_string(small.size() - 1) + remedy);
   EXPECT_EQ(error_of(small, R"(["M"])", "[[[[[[[[[[]]]]]]]]]]"),
             "[f] the file is nested too deeply; expected at most 8 levels" + remedy);
 }

@@ -44,8 +44,10 @@ Json parse_strict_json(std::string_view text, const std::string& name, const std
   };
   try {
     return Json::parse(text, watch);
-  } catch (const Json::exception&) {
-    refuse(ErrorKind::kInput, "the file is not valid JSON", kind);
+  } catch (const Json::parse_error& error) {
+    refuse(ErrorKind::kInput, "the file is not valid JSON", kind, fmt::format("something else at byte {}", error.byte));
+  } catch (const Json::out_of_range&) {
+    refuse(ErrorKind::kInput, "a number is too large", "numbers that a double can hold");
   }
   return {};
 }

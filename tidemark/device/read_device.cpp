@@ -10,6 +10,7 @@
 #include "tidemark/base/byte_source.h"
 #include "tidemark/base/duration.h"
 #include "tidemark/base/error.h"
+#include "tidemark/base/strict_json.h"
 #include "tidemark/base/utf8.h"
 
 namespace tidemark::device {
@@ -18,7 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxDepth = 8;
 constexpr std::size_t kMaxTextBytes = 2000;
 constexpr std::size_t kMaxList = 64;
 constexpr std::size_t kMaxMeasured = 1 << 18;
@@ -36,33 +36,7 @@ constexpr std::int64_t kMaxFigure = std::int64_t{1} << 60;
                .remedy = std::move(remedy)});
 }
 
-std::string shown(const Json& json) {
-  std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
-}
-
-// JSON as the library reads it, but no deeper than need be and no key twice, which the library would take silently.
-Json parse_strictly(std::string_view text, const std::string& name) {
-  if (text.size() > kMaxDeviceFileBytes)
-    refuse(name, "the file is too large", fmt::format("at most {} bytes", kMaxDeviceFileBytes),
-           fmt::format("{}", text.size()));
-  std::vector<std::set<std::string>> keys;
-  const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > static_cast<int>(kMaxDepth))
-      refuse(name, "the file is nested too deeply", fmt::format("at most {} levels", kMaxDepth));
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      refuse(name, "a key stands twice", "each key once", shown(parsed));
-    return true;
-  };
-  try {
-    return Json::parse(text, watch);
-  } catch (const Json::exception& error) {
-    refuse(name, "the file is not valid JSON", "a device file", {}, "docs/device_format.md has an example");
-  }
-}
+std::string shown(const Json& json) { return shown_in_error(json); }
 
 // Walks one JSON object and makes sure that everything in it is used.
 class Fields {
@@ -298,18 +272,6 @@ class Reader {
   Fields fields_;
 };
 
-std::string read_text(const std::string& path) {
-  const auto source = open_file_source(path);
-  std::string text;
-  std::array<char, 1 << 14> buffer{};
-  while (text.size() <= kMaxDeviceFileBytes) {
-    const std::size_t n = source->read(buffer);
-    if (n == 0) break;
-    text.append(buffer.data(), n);
-  }
-  return text;
-}
-
 }  // namespace
 
 const std::string& Device::source_text(std::string_view key) const {
@@ -319,10 +281,11 @@ const std::string& Device::source_text(std::string_view key) const {
 }
 
 Device parse_device(std::string_view text, const std::string& name) {
-  const Json json = parse_strictly(text, name);
+  const Json json = parse_strict_json(text, name, "a device file", "docs/device_format.md has an example",
+                                      {.max_bytes = kMaxDeviceFileBytes});
   return Reader(json, name).run();
 }
 
-Device read_device(const std::string& path) { return parse_device(read_text(path), path); }
+Device read_device(const std::string& path) { return parse_device(read_small_file(path, kMaxDeviceFileBytes), path); }
 
 }  // namespace tidemark::device

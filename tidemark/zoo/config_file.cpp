@@ -5,9 +5,9 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "tidemark/base/byte_source.h"
+#include "tidemark/base/strict_json.h"
 
 namespace tidemark::zoo {
 
@@ -15,8 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
-constexpr int kMaxDepth = 32;
+constexpr JsonLimits kLimits = {.max_bytes = std::size_t{1} << 20, .max_depth = 32};
 
 [[noreturn]] void refuse(const std::string& place, std::string problem, std::string expected, std::string got,
                          std::string remedy = {}) {
@@ -28,12 +27,7 @@ constexpr int kMaxDepth = 32;
                .remedy = std::move(remedy)});
 }
 
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  constexpr std::size_t kLongest = 60;
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  return text;
-}
+std::string shown(const Json& value) { return shown_in_error(value); }
 
 // The keys of a config, with the file's name in every complaint. A key that is there must have the right type; null
 // counts as not there, as it does in Python.
@@ -299,40 +293,8 @@ constexpr Type kTypes[] = {{"bert", read_bert},   {"gemma", read_gemma},     {"g
                            {"qwen2", read_qwen2}, {"resnet", read_resnet},   {"t5", read_t5},
                            {"unet", read_unet},   {"vit", read_vit}};
 
-bool is_too_deep(std::string_view text) {
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (depth > kMaxDepth) return true;
-  }
-  return false;
-}
-
 Json parse(std::string_view text, const std::string& place) {
-  if (text.size() > kMaxBytes)
-    refuse(place, "the file is too large for a config", fmt::format("at most {} bytes", kMaxBytes),
-           fmt::format("{}", text.size()));
-  if (is_too_deep(text))
-    refuse(place, "the file is nested too deeply", fmt::format("at most {} levels", kMaxDepth), {});
-  // A key that stands twice means two things; of the innermost object, which depth bounds, the last set is the current.
-  std::vector<std::set<std::string>> open;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
-      refuse(place, "a key stands twice", "each key once", shown(parsed));
-    return true;
-  };
-  Json json;
-  try {
-    json = Json::parse(text, watch);
-  } catch (const Json::parse_error& error) {
-    refuse(place, "this is not JSON", "a Hugging Face config.json",
-           fmt::format("something else at byte {}", error.byte));
-  } catch (const Json::out_of_range&) {
-    refuse(place, "a number is too large", "numbers that a double can hold", {});
-  }
+  Json json = parse_strict_json(text, place, "a Hugging Face config.json", {}, kLimits);
   if (!json.is_object()) refuse(place, "this is no config", "a JSON object", shown(json));
   return json;
 }
@@ -368,16 +330,6 @@ Config parse_config(std::string_view text, const std::string& place) {
          "record the model with the PyTorch capture (tidemark.capture) instead");
 }
 
-Config read_config(const std::string& path) {
-  const std::unique_ptr<ByteSource> source = open_file_source(path);
-  std::string text;
-  std::array<char, 65536> buffer;
-  while (text.size() <= kMaxBytes) {
-    const std::size_t count = source->read(buffer);
-    if (count == 0) break;
-    text.append(buffer.data(), count);
-  }
-  return parse_config(text, path);
-}
+Config read_config(const std::string& path) { return parse_config(read_small_file(path, kLimits.max_bytes), path); }
 
 }  // namespace tidemark::zoo
