@@ -19,7 +19,7 @@ complete -c tidemark -n '__fish_seen_subcommand_from capture' -l batch -x -d 'se
 complete -c tidemark -n '__fish_seen_subcommand_from capture' -l seq -x -d 'tokens of a sequence; 0: the model\'s positions, at most 8192 (default 0)'
 complete -c tidemark -n '__fish_seen_subcommand_from capture' -l image -x -d 'pixels of a side; 0: the model\'s own (default 0)'
 complete -c tidemark -n '__fish_seen_subcommand_from capture' -l dtype -x -a 'float32 bfloat16 float16' -d 'type of parameters: float32 (default), bfloat16 or float16'
-complete -c tidemark -n '__fish_seen_subcommand_from capture' -l precision -x -a 'fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16' -d 'fp32 (default), bf16, fp16, bf16-master, fp16-master (a float32 copy in the optimizer), autocast-bf16 or autocast-fp16; says more than --dtype'
+complete -c tidemark -n '__fish_seen_subcommand_from capture' -l precision -x -a 'fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16' -d 'fp32 (default), bf16, fp16, with -master a float32 copy, or autocast-bf16'
 complete -c tidemark -n '__fish_seen_subcommand_from capture' -l attention -x -a 'auto math flash efficient' -d 'kernel of attention: auto (default), math, flash or efficient'
 complete -c tidemark -n '__fish_seen_subcommand_from capture' -l micro-batches -x -d 'forward and backward that often, gradients added up (default 1)'
 complete -c tidemark -n '__fish_seen_subcommand_from capture' -l clip-norm -x -d 'gradients scaled down to this norm; 0: not'
