@@ -88,10 +88,8 @@ void add_native_options(CLI::App& app, NativeOptions& options) {
   app.add_option("--dtype", options.dtype, "type of parameters: float32 (default), bfloat16 or float16")
       ->type_name("TYPE")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
-  app.add_option(
-         "--precision", options.precision,
-         "fp32 (default), bf16, fp16, bf16-master, fp16-master (a float32 copy in the optimizer), autocast-bf16 or "
-         "autocast-fp16; says more than --dtype")
+  app.add_option("--precision", options.precision,
+                 "fp32 (default), bf16, fp16, with -master a float32 copy, or autocast-bf16")
       ->type_name("WORD")
       ->check(CLI::IsMember(words(zoo::precisions())))
       ->excludes("--dtype")

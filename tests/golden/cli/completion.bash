@@ -17,10 +17,14 @@ _tidemark() {
         --seq) words="" flags="" files= ;;
         --image) words="" flags="" files= ;;
         --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --precision) words="fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16" flags="" files= ;;
+        --attention) words="auto math flash efficient" flags="" files= ;;
+        --micro-batches) words="" flags="" files= ;;
+        --clip-norm) words="" flags="" files= ;;
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json -o --output --batch --seq --image --dtype --optimizer --form --target" files= ;;
+        *) words="" flags="-h --help --json -o --output --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files= ;;
       esac
       ;;
     inspect)
