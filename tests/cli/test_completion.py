@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.fast
 
-COMMANDS = {"models", "capture", "inspect", "validate", "memory", "time", "devices", "completion"}
+COMMANDS = {"models", "capture", "inspect", "validate", "memory", "time", "sac", "devices", "completion"}
 
 
 def need(shell: str) -> str:

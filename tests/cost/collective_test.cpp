@@ -40,7 +40,9 @@ TEST(Collective, RefusesWhatMakesNoSense) {
   EXPECT_THROW(collective_s(Collective::kAllReduce, 1, topology(0, 1)), Error);
   EXPECT_THROW(collective_s(Collective::kAllReduce, 1, topology(4, 3)), Error);
   EXPECT_THROW(collective_s(Collective::kAllReduce, -1, topology(4, 4)), Error);
-  EXPECT_THROW(collective_s(Collective::kAllReduce, 1, Topology{.ranks = 2, .ranks_per_node = 2}), Error);
+  EXPECT_THROW(
+      collective_s(Collective::kAllReduce, 1, Topology{.ranks = 2, .ranks_per_node = 2, .within = {}, .between = {}}),
+      Error);
 }
 
 }  // namespace

@@ -29,8 +29,12 @@ TEST(StepCost, EveryOpOfAModelHasAPrice) {
   EXPECT_TRUE(cost.unpriced.empty());
   for (std::size_t i = 0; i < cost.ops.size(); ++i) {
     const Op& op = step.tables().ops[i];
-    if (op.flops > 0) EXPECT_GT(cost.ops[i].compute_ps, 0) << step.text(op.name);
-    if (op.written_bytes > 0) EXPECT_GT(cost.ops[i].total_ps, cost.ops[i].launch_ps) << step.text(op.name);
+    if (op.flops > 0) {
+      EXPECT_GT(cost.ops[i].compute_ps, 0) << step.text(op.name);
+    }
+    if (op.written_bytes > 0) {
+      EXPECT_GT(cost.ops[i].total_ps, cost.ops[i].launch_ps) << step.text(op.name);
+    }
   }
 }
 
@@ -113,7 +117,9 @@ TEST(StepCost, AMeasuredRowReplacesTheModel) {
   for (std::size_t i = 0; i < cost.ops.size(); ++i) {
     const bool is_same = kinds.of_op[i] == kinds.of_op[op];
     EXPECT_EQ(cost.ops[i].source == TimeSource::kMeasured, is_same);
-    if (is_same) EXPECT_EQ(cost.ops[i].total_ps, 123'456);
+    if (is_same) {
+      EXPECT_EQ(cost.ops[i].total_ps, 123'456);
+    }
   }
   EXPECT_GT(cost.all.measured_ps, 0);
 }

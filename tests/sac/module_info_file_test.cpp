@@ -67,9 +67,9 @@ TEST(ModuleInfoFile, SaysWhatIsWrong) {
   EXPECT_EQ(error_of(small, R"("act_total":7)", R"("act_total":7,"act_total":7)"),
             "[f] a key stands twice; expected each key once, got \"act_total\"" + remedy);
   EXPECT_EQ(
-      error_of(small, "]}", ""),
+      error_of(small, "}]}", "}]"),
       "[f] the file is not valid JSON; expected the statistics of a model's modules, got something else at byte " +
-          std::to_string(small.size() - 1) + remedy);
+          std::to_string(small.size()) + remedy);
   EXPECT_EQ(error_of(small, R"(["M"])", "[[[[[[[[[[]]]]]]]]]]"),
             "[f] the file is nested too deeply; expected at most 8 levels" + remedy);
 }

@@ -133,7 +133,7 @@ double compute_ns(const Step& step, OpId id, const ReferenceHardware& hardware) 
 
 double op_ns(const Step& step, OpId id, const ReferenceHardware& hardware) {
   const step::Op& op = step[id];
-  const std::string_view family = family_of(step.text(op.name));
+  const std::string_view family = op_family(step.text(op.name));
   if (free_families().contains(family)) return 0;
   double bytes = 0;
   for (const TensorId input : step.inputs(op)) bytes += traffic_bytes(step, input, hardware.line);
@@ -144,7 +144,7 @@ double op_ns(const Step& step, OpId id, const ReferenceHardware& hardware) {
 
 }  // namespace
 
-std::string_view family_of(std::string_view op_name) {
+std::string_view op_family(std::string_view op_name) {
   const std::size_t first = op_name.find('.');
   if (first == std::string_view::npos) return op_name;
   const std::size_t last = op_name.find('.', first + 1);

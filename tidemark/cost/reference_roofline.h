@@ -49,6 +49,6 @@ double reference_transfer_ns(double bytes, const ReferenceHardware& hardware);
 std::vector<double> reference_times_ms(const step::Step& step, const ReferenceHardware& hardware);
 
 // "addmm" of "aten.addmm.default".
-std::string_view family_of(std::string_view op_name);
+std::string_view op_family(std::string_view op_name);
 
 }  // namespace tidemark::cost

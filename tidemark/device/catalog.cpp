@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "tidemark/base/edit_distance.h"
 #include "tidemark/base/error.h"
@@ -23,14 +24,18 @@ std::string lower(std::string_view text) {
 
 std::vector<std::string> nearest_names(const std::string& name) {
   constexpr std::size_t kShown = 3;
-  std::vector<std::pair<std::size_t, std::string>> ranked;
+  std::vector<std::tuple<std::size_t, bool, std::string>> ranked;  // distance, whether an alias, name
+  const auto rank = [&](const std::string& known, bool is_alias) {
+    const bool contains = name.size() >= 2 && lower(known).find(name) != std::string::npos;
+    ranked.emplace_back(contains ? 0 : edit_distance(name, lower(known)), is_alias, known);
+  };
   for (const Device& device : built_in_devices()) {
-    const bool contains = name.size() >= 2 && device.name.find(name) != std::string::npos;
-    ranked.emplace_back(contains ? 0 : edit_distance(name, device.name), device.name);
+    rank(device.name, false);
+    for (const std::string& alias : device.aliases) rank(alias, true);
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(kShown, ranked.size()); ++i) names.push_back(ranked[i].second);
+  for (std::size_t i = 0; i < std::min(kShown, ranked.size()); ++i) names.push_back(std::get<2>(ranked[i]));
   return names;
 }
 

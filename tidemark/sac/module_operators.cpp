@@ -92,7 +92,7 @@ class Lister {
  private:
   void add(OpId id, std::vector<Operator>& operators) {
     const step::Op& op = step_[id];
-    const std::string_view family = cost::family_of(step_.text(op.name));
+    const std::string_view family = cost::op_family(step_.text(op.name));
     const auto number = static_cast<std::uint32_t>(operators.size());
     if (rules_ != Rules::kTidemark && is_reference_skipped(family, rules_)) {
       for (const StorageId storage : output_storages(step_, op, false)) maker_.try_emplace(storage.value(), kSkipped);

@@ -106,10 +106,6 @@ SacReport report_on(const step::Step& step, const SacOptions& options, const std
   return report;
 }
 
-bool contains(const std::vector<std::uint32_t>& sorted, std::uint32_t value) {
-  return std::binary_search(sorted.begin(), sorted.end(), value);
-}
-
 std::string yes(bool value) { return value ? "yes" : ""; }
 
 std::string operator_table(const SacReport& report) {
@@ -272,8 +268,8 @@ Command add_sac(CLI::App& root) {
              .summary = "Tell what a module's ops cost to keep and to run again",
              .examples = {{{"build/tidemark sac toy-gpt --device a100 --module layers.0", "one block"},
                            {"build/tidemark sac gpt2 --device h100 --module transformer.h.0.mlp --json", "as data"},
-                           {"build/tidemark sac toy-gpt --cost reference-m --device a100-80-pcie --module layers.0",
-                            "as PyTorch's estimator has it"}}}});
+                           {"build/tidemark sac toy-gpt --cost reference-m --device m60 --module layers.0",
+                            "PyTorch's times"}}}});
   const auto options = std::make_shared<SacOptions>();
   app->add_option(std::string(kStepName), options->step, kStepHelp)->required();
   app->add_option("--module", options->module, "the full name of a module that runs in the step; \"\" for all of it")
@@ -285,8 +281,7 @@ Command add_sac(CLI::App& root) {
   app->add_option("--cost", options->cost, "times by tidemark (default), reference-m, reference-b or reference-n")
       ->type_name("MODEL")
       ->check(CLI::IsMember({"tidemark", "reference-m", "reference-b", "reference-n"}));
-  app->add_option("--rules", options->rules,
-                  "list and group ops by the rules of tidemark, reference-m or reference-b; by default those of --cost")
+  app->add_option("--rules", options->rules, "whose rules ops are grouped by; by default those of --cost")
       ->type_name("RULES")
       ->check(CLI::IsMember(std::vector<std::string>(kRulesNames.begin(), kRulesNames.end())));
   app->add_option("--export", options->export_to,

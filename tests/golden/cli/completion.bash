@@ -4,11 +4,11 @@ _tidemark() {
   local command="" words="" flags="" files="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      models|capture|inspect|validate|memory|time|devices|completion) command=$word; break ;;
+      models|capture|inspect|validate|memory|time|sac|devices|completion) command=$word; break ;;
     esac
   done
   case $command in
-    "") words="models capture inspect validate memory time devices completion" flags="-h --help --json --version" files= ;;
+    "") words="models capture inspect validate memory time sac devices completion" flags="-h --help --json --version" files= ;;
     models) words="" flags="-h --help --json" files= ;;
     capture)
       case $previous in
@@ -57,10 +57,35 @@ _tidemark() {
         --seq) words="" flags="" files= ;;
         --image) words="" flags="" files= ;;
         --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --precision) words="fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16" flags="" files= ;;
+        --attention) words="auto math flash efficient" flags="" files= ;;
+        --micro-batches) words="" flags="" files= ;;
+        --clip-norm) words="" flags="" files= ;;
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --device --by --depth --batch --seq --image --dtype --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --device --by --depth --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+      esac
+      ;;
+    sac)
+      case $previous in
+        --module) words="" flags="" files= ;;
+        --device) words="" flags="" files= ;;
+        --cost) words="tidemark reference-m reference-b reference-n" flags="" files= ;;
+        --rules) words="tidemark reference-m reference-b" flags="" files= ;;
+        --export) words="" flags="" files=1 ;;
+        --batch) words="" flags="" files= ;;
+        --seq) words="" flags="" files= ;;
+        --image) words="" flags="" files= ;;
+        --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --precision) words="fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16" flags="" files= ;;
+        --attention) words="auto math flash efficient" flags="" files= ;;
+        --micro-batches) words="" flags="" files= ;;
+        --clip-norm) words="" flags="" files= ;;
+        --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
+        --form) words="for-loop foreach fused" flags="" files= ;;
+        --target) words="cpu cuda" flags="" files= ;;
+        *) words="" flags="-h --help --json --module --device --cost --rules --export --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     devices) words="" flags="-h --help --json" files= ;;
