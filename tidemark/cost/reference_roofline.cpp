@@ -78,8 +78,8 @@ constexpr double kCacheFactorB = 1.5;
 double traffic_bytes(const Step& step, TensorId id, ReferenceLine line) {
   const step::Tensor& tensor = step[id];
   if (line != ReferenceLine::kN) {
-    const std::int64_t bytes = step[tensor.storage].bytes;
-    return static_cast<double>((bytes + kRoundingBytes - 1) / kRoundingBytes * kRoundingBytes);
+    const std::int64_t blocks = (step[tensor.storage].bytes + kRoundingBytes - 1) / kRoundingBytes;
+    return static_cast<double>(blocks * kRoundingBytes);
   }
   const step::Layout& layout = step[tensor.layout];
   double bytes = static_cast<double>(step::item_bytes(layout.dtype));
