@@ -131,6 +131,24 @@ def test_auto_falls_back_for_packed_sequences():
     assert any(op.name.startswith("aten._pack_padded_sequence") for op in recorded.ops)
 
 
+def test_another_device_is_not_imitated_with_real_tensors():
+    class Looks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(8, 8)
+
+        def forward(self, x):
+            y = self.inner(x)
+            return y * 2 if int(y.argmax()) > 3 else y
+
+    model = Looks()
+    optimizer = sgd(model)
+    with pytest.raises(tidemark.CaptureError, match="try mode='real' with target='cpu'"):
+        capture(plain_step(model, optimizer), model, optimizer, target="cuda")
+    with pytest.warns(UserWarning, match="recorded with real tensors"):
+        capture(plain_step(model, optimizer), model, optimizer)
+
+
 def test_an_error_of_the_program_comes_through_as_it_is():
     model = nn.Linear(8, 8)
     optimizer = sgd(model)
@@ -139,7 +157,7 @@ def test_an_error_of_the_program_comes_through_as_it_is():
         raise KeyError("mine")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("error")  # nothing was recorded, so nothing is said about how
         with pytest.raises(KeyError, match="mine"):
             capture(step, model, optimizer)
 

@@ -38,7 +38,8 @@ def capture(step_fn, model, optimizer, mode: str, options: Options):
     except CaptureError:
         raise
     except Exception as error:
-        is_last = mode == "fake" or checks.is_meta(model)
+        is_imitated = options.target != "cpu"  # only fake tensors can imitate another device
+        is_last = mode == "fake" or is_imitated or checks.is_meta(model)
         reason = _why_fakes_failed(error)
         if reason is None and is_last:
             raise
@@ -46,14 +47,16 @@ def capture(step_fn, model, optimizer, mode: str, options: Options):
             # Perhaps the program's own error: then it comes again, from real tensors.
             reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         if is_last:
+            real = "mode='real' with target='cpu'" if is_imitated else "mode='real'"
             raise CaptureError(
-                f"the step cannot be recorded on fake tensors: {reason}; try mode='real', which runs the step on real "
-                "data and puts everything back afterwards"
+                f"the step cannot be recorded on fake tensors: {reason}; try {real}, which runs the step on real data and "
+                "puts everything back afterwards"
             ) from error
-        warnings.warn(f"the step was recorded with real tensors, since fake ones cannot follow it: {reason}", stacklevel=3)
-        session = Session(model, optimizer, True, options, step_fn)
-        session.recorder.note("real", f"recorded with real tensors, since fake ones cannot follow it: {reason}")
-        return _record(session, step_fn)
+    session = Session(model, optimizer, True, options, step_fn)
+    session.recorder.note("real", f"recorded with real tensors, since fake ones cannot follow it: {reason}")
+    step = _record(session, step_fn)
+    warnings.warn(f"the step was recorded with real tensors, since fake ones cannot follow it: {reason}", stacklevel=3)
+    return step
 
 
 def _record(session: Session, step_fn):
