@@ -48,9 +48,8 @@ std::string module_info_text(const step::Step& step, const std::vector<double>& 
                  .got = fmt::format("{}", op_ms.size()),
                  .remedy = {}});
   }
-  const sac::ModuleInfoOptions options = {.rules = word<sac::Rules>(rules, sac::kRulesNames, "rules"),
-                                          .device = device,
-                                          .counts_stale = counts_stale};
+  const sac::ModuleInfoOptions options = {
+      .rules = word<sac::Rules>(rules, sac::kRulesNames, "rules"), .device = device, .counts_stale = counts_stale};
   return sac::module_info_json(sac::module_info(step, op_ms, options));
 }
 

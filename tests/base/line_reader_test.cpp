@@ -44,10 +44,10 @@ TEST(LineReader, LinesMayCrossItsBuffer) {
 }
 
 TEST(LineReader, NamesTheLineThatBreaksALimit) {
-  EXPECT_EQ(
-      error_of("ok\n0123456789\n", {9, 100}),
-      "[f, line 2] the line is too long; expected at most 9 B; try: check that this is the right file; one record stands "
-      "on one line");
+  EXPECT_EQ(error_of("ok\n0123456789\n", {9, 100}),
+            "[f, line 2] the line is too long; expected at most 9 B; try: check that this is the right file; one "
+            "record stands "
+            "on one line");
   EXPECT_EQ(error_of("0123456789\n", {10, 100}), "no error");
   EXPECT_NE(error_of("aaa\nbbb\nccc\n", {9, 11}).find("[f, line 3] the file is too long"), std::string::npos);
   EXPECT_EQ(error_of("aaa\nbbb\nccc\n", {9, 12}), "no error");

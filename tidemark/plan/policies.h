@@ -19,8 +19,9 @@ namespace tidemark::plan {
 //
 // A *block* is a child of a container. A container is a module that has at least two children of one class whose
 // attribute names are numbers (a ModuleList, a Sequential of equal layers), or one such child that runs several times
-// in a pass (a layer whose weights all layers share); all its children with such names are blocks. Containers inside a block are not looked at, so the outermost ones count. Every forward call of a block is
-// a unit, unless a call around it is one already or it has nothing to checkpoint.
+// in a pass (a layer whose weights all layers share); all its children with such names are blocks. Containers inside a
+// block are not looked at, so the outermost ones count. Every forward call of a block is a unit, unless a call around
+// it is one already or it has nothing to checkpoint.
 enum class PolicyKind : std::uint8_t { kNone, kFull, kEvery, kSelective };
 
 struct Policy {

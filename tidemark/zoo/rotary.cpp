@@ -78,6 +78,7 @@ RmsNorm::RmsNorm(Net& net, step::ModuleId parent, std::string name, const std::s
       weight_(net.parameter(id(), "weight", {width})) {}
 
 Tensor RmsNorm::gemma(const Tensor& x) const {
+  const DType dtype = x.dtype();
   Tensor output;
   {
     const Tensor single = as(rt(), x, DType::kFloat32);
@@ -95,11 +96,10 @@ Tensor RmsNorm::gemma(const Tensor& x) const {
     factor.reset();
     output = std::move(scaled);
   }
-  if (x.dtype() != DType::kFloat32) {  // as output.type_as(x)
+  if (dtype != DType::kFloat32) {  // as output.type_as(x)
     static const ops::Op op("aten._to_copy.default");
     output =
-        op(rt(),
-           {{"self", output}, {"dtype", ops::dtype_word(x.dtype())}, {"layout", "torch.strided"}, {"device", "cpu"}});
+        op(rt(), {{"self", output}, {"dtype", ops::dtype_word(dtype)}, {"layout", "torch.strided"}, {"device", "cpu"}});
   }
   return output;
 }

@@ -241,7 +241,7 @@ class Attention : public Module {
       position = abs(rt(), {{"self", distance}});
     } else {
       Tensor none = zeros_like(rt(), {{"self", distance}, {"pin_memory", false}});
-      Tensor before = minimum(rt(), {{"self", distance}, {"other", none}});
+      const Tensor before = minimum(rt(), {{"self", distance}, {"other", none}});
       none.reset();
       position = ops::neg(rt(), before);
     }
