@@ -68,7 +68,8 @@ double collective_s(Collective kind, std::int64_t bytes, const Topology& topolog
   check(topology, bytes);
   const auto size = static_cast<double>(bytes);
   const auto local = static_cast<double>(topology.ranks_per_node);
-  const auto nodes = static_cast<double>(topology.ranks / topology.ranks_per_node);
+  const std::int64_t node_count = topology.ranks / topology.ranks_per_node;  // without remainder: checked above
+  const auto nodes = static_cast<double>(node_count);
   if (nodes <= 1) return on_one_level(kind, size, local, topology.within);
   if (kind == Collective::kSend) return on_one_level(kind, size, 2, topology.between);
   if (kind == Collective::kAllReduce)  // scattered within the node, reduced across nodes, gathered again

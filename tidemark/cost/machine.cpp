@@ -1,6 +1,7 @@
 #include "tidemark/cost/machine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "tidemark/cost/products.h"
@@ -20,7 +21,7 @@ int generation_of(const Device& device) {
   char* end = nullptr;
   const double capability = std::strtod(device.generation.c_str(), &end);
   if (end == device.generation.c_str() || !(capability > 0) || capability > 1000) return 0;
-  return static_cast<int>(capability * 10 + 0.5);
+  return static_cast<int>(std::lround(capability * 10));
 }
 
 double stream_part(const Device& device, int generation, const Constants& constants) {
