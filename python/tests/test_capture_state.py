@@ -207,6 +207,7 @@ def test_tensors_that_are_no_buffers(mode):
             self.inner = nn.Linear(8, 8)
             self.count = torch.zeros(1)
             self.kept = {"sum": torch.zeros(8)}
+            self.wide = torch.zeros(1).expand(1000)  # one element, seen often: it cannot be written to
 
         def forward(self, x):
             y = self.inner(x)

@@ -71,7 +71,7 @@ class Pending:
     """An op that PyTorch does in place when nobody watches and nothing else holds its first operand: what happens next
     tells."""
 
-    __slots__ = ("func", "described", "facts", "first", "out", "out_ref", "call", "node", "source", "in_backward")
+    __slots__ = ("func", "described", "facts", "first", "out", "out_ref", "call", "node", "source", "in_backward", "instead")
 
 
 class Recorder:
@@ -126,10 +126,10 @@ class Recorder:
                 self._settle(in_place=True)
                 return
             self._flush()
-        if self.dying is not None:
-            self.dying.append(ref.sid)
-        elif ref.save is not None:
+        if ref.save is not None:
             builder.drop(ref.save)
+        elif self.dying is not None:
+            self.dying.append(ref.sid)
         else:
             builder.free(ref.sid)
 
@@ -614,6 +614,7 @@ class Recorder:
         source = None
         in_place = False
         surely = False
+        rules = IN_PLACE
         if in_backward:
             node = self._running_node()
             if node is not None and facts.name == "aten.add.Tensor" and self._is_engine_sum(node, d):
@@ -622,7 +623,8 @@ class Recorder:
             of = node if node is not None else self.last_node
             if of is not None:
                 _, _, _, call, source = self.nodes[of]
-            rules = IN_PLACE if node is None else IN_PLACE_IN.get(self.nodes[node][0], IN_PLACE)
+            if node is not None:
+                rules = IN_PLACE_IN.get(self.nodes[node][0], IN_PLACE)
             if func in rules:
                 if node is None:
                     self._release_unhooked(None)
@@ -645,6 +647,7 @@ class Recorder:
         if in_place:
             first = d.refs[0]
             self._hold(func, facts, d, out, call, node, source, in_backward)
+            self.pending.instead = rules[func]
             if surely:  # what was the first operand lives to the end of its statement, without a storage of its own
                 self._settle(in_place=True)
                 first.sid = None
@@ -889,7 +892,7 @@ class Recorder:
         op = self.op_count
         builder.begin(op)
         if in_place:
-            func, more = IN_PLACE.get(func) or next(rules[func] for rules in IN_PLACE_IN.values() if func in rules)
+            func, more = pending.instead
             d.kwargs.update(more)
             ref.sid = pending.first.sid
             ref.version = pending.first.version + 1

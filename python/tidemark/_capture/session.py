@@ -45,7 +45,7 @@ def capture(step_fn, model, optimizer, mode: str, options: Options):
             raise
         if reason is None:
             # Perhaps the program's own error: then it comes again, from real tensors.
-            reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            reason = _in_one_line(error)
         if is_last:
             real = "mode='real' with target='cpu'" if is_imitated else "mode='real'"
             raise CaptureError(
@@ -106,10 +106,15 @@ def _why_fakes_failed(error: Exception) -> str | None:
         )
         if kind is not None
     )
-    text = str(error)
-    if isinstance(error, kinds) or any(word in text for word in ("FakeTensor", "fake tensor", "meta device", "Meta tensors", "tensor subclass")):
-        return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
+    words = ("FakeTensor", "fake tensor", "meta device", "Meta tensors", "tensor subclass")
+    if isinstance(error, kinds) or any(word in str(error) for word in words):
+        return _in_one_line(error)
     return None
+
+
+def _in_one_line(error: Exception) -> str:
+    first, _, _ = str(error).partition("\n")
+    return f"{type(error).__name__}: {first}"
 
 
 class Session:

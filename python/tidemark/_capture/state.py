@@ -134,32 +134,33 @@ class Values:
     """Contents of tensors that a real step changes, and their gradients."""
 
     def __init__(self) -> None:
-        self._kept: list = []
+        self._storages: dict[int, tuple] = {}  # by address: the storage, and a copy
+        self._tensors: list = []
         self._gradients: list = []
-        self._seen: set[int] = set()
 
     def keep(self, tensor) -> None:
-        if id(tensor) in self._seen:
-            return
-        self._seen.add(id(tensor))
-        with torch.no_grad():
-            original = tensor.detach()
-            self._kept.append((tensor, original, original.clone()))
+        original = tensor.detach()
+        self._tensors.append((tensor, original))
+        # The whole storage: a tensor may cover an element several times, and then cannot be written to.
+        storage = original.untyped_storage()
+        if storage._cdata not in self._storages:
+            self._storages[storage._cdata] = (storage, storage.clone())
 
     def keep_gradient(self, parameter) -> None:
-        gradient = parameter.grad
-        self._gradients.append((parameter, gradient, None if gradient is None else gradient.detach().clone()))
+        self._gradients.append((parameter, parameter.grad))
+        if parameter.grad is not None and parameter.grad.layout == torch.strided:
+            self.keep(parameter.grad)
 
     def put_back(self) -> None:
-        with torch.no_grad():
-            for tensor, original, copy in self._kept:
-                original.copy_(copy)
-                if tensor.data_ptr() != original.data_ptr() or tensor.size() != original.size():
-                    tensor.data = original  # the step gave it other data
-            for parameter, gradient, copy in self._gradients:
-                if gradient is not None:
-                    gradient.detach().copy_(copy)
-                parameter.grad = gradient
+        for storage, copy in self._storages.values():
+            if storage.nbytes() != copy.nbytes():
+                storage.resize_(copy.nbytes())
+            storage.copy_(copy)
+        for tensor, original in self._tensors:
+            if tensor.data_ptr() != original.data_ptr() or tensor.size() != original.size():
+                tensor.data = original  # the step gave it other data
+        for parameter, gradient in self._gradients:
+            parameter.grad = gradient
 
 
 class NoCollection:
