@@ -5,12 +5,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-
 #include "bindings.h"
 #include "tidemark/base/error.h"
 #include "tidemark/cost/reference_roofline.h"
 #include "tidemark/sac/module_info_file.h"
+#include "words.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,22 +18,8 @@ namespace tidemark::python {
 
 namespace {
 
-template <class Enum, std::size_t N>
-Enum word(const std::string& text, const std::array<std::string_view, N>& names, const char* place) {
-  const auto found = std::find(names.begin(), names.end(), text);
-  if (found == names.end()) {
-    throw Error({.kind = ErrorKind::kInput,
-                 .place = place,
-                 .problem = "there is no such name",
-                 .expected = fmt::format("one of {}", fmt::join(names, ", ")),
-                 .got = fmt::format("\"{}\"", text),
-                 .remedy = {}});
-  }
-  return static_cast<Enum>(found - names.begin());
-}
-
 std::vector<double> reference_times(const step::Step& step, const std::string& model, const std::string& device) {
-  const auto line = word<cost::ReferenceLine>(model, cost::kReferenceLineNames, "cost");
+  const auto line = from_word<cost::ReferenceLine>(model, cost::kReferenceLineNames, "cost");
   return cost::reference_times_ms(step, cost::find_reference_hardware(line, device));
 }
 
@@ -49,7 +34,7 @@ std::string module_info_text(const step::Step& step, const std::vector<double>& 
                  .remedy = {}});
   }
   const sac::ModuleInfoOptions options = {
-      .rules = word<sac::Rules>(rules, sac::kRulesNames, "rules"), .device = device, .counts_stale = counts_stale};
+      .rules = from_word<sac::Rules>(rules, sac::kRulesNames, "rules"), .device = device, .counts_stale = counts_stale};
   return sac::module_info_json(sac::module_info(step, op_ms, options));
 }
 

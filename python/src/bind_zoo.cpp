@@ -8,6 +8,7 @@
 #include "tidemark/base/error.h"
 #include "tidemark/zoo/config_file.h"
 #include "tidemark/zoo/record.h"
+#include "words.h"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -15,27 +16,6 @@ using namespace nanobind::literals;
 namespace tidemark::python {
 
 namespace {
-
-template <class Value>
-struct Word {
-  std::string_view word;
-  Value value;
-};
-
-template <class Value, std::size_t N>
-Value value_of(const char* argument, std::string_view word, const Word<Value> (&words)[N]) {
-  std::string expected;
-  for (const Word<Value>& w : words) {
-    if (w.word == word) return w.value;
-    expected += (expected.empty() ? "" : ", ") + std::string(w.word);
-  }
-  throw Error({.kind = ErrorKind::kInput,
-               .place = argument,
-               .problem = "the word is not known",
-               .expected = std::move(expected),
-               .got = std::string(word),
-               .remedy = {}});
-}
 
 constexpr Word<nn::DType> kDTypes[] = {
     {"float32", nn::DType::kFloat32}, {"bfloat16", nn::DType::kBFloat16}, {"float16", nn::DType::kFloat16}};
@@ -97,14 +77,14 @@ void bind_zoo(nb::module_& m) {
         options.batch = batch;
         options.sequence = sequence;
         options.image = image;
-        options.dtype = value_of("dtype", dtype, kDTypes);
+        options.dtype = from_word(dtype, kDTypes, "dtype");
         if (!precision.empty()) zoo::set_precision(options, precision);
-        options.training.optimizer = value_of("optimizer", optimizer, kOptimizers);
-        options.training.form = value_of("form", form, kForms);
+        options.training.optimizer = from_word(optimizer, kOptimizers, "optimizer");
+        options.training.form = from_word(form, kForms, "form");
         options.training.micro_batches = micro_batches;
         options.training.clip_norm = clip_norm;
-        options.attention = value_of("attention", attention, kKernels);
-        options.target = value_of("target", target, kTargets);
+        options.attention = from_word(attention, kKernels, "attention");
+        options.target = from_word(target, kTargets, "target");
         options.input_needs_grad = input_needs_grad;
         return zoo::record(config_of(model, is_config, is_file), options);
       },

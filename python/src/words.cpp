@@ -21,9 +21,9 @@ void fail_value(const FieldPlace& place, std::string expected, std::string got) 
                .remedy = {}});
 }
 
-void fail_word(const FieldPlace& place, const std::string& words, std::string_view got) {
+void fail_word(std::string place, const std::string& words, std::string_view got) {
   throw Error({.kind = ErrorKind::kInput,
-               .place = text_of(place),
+               .place = std::move(place),
                .problem = "the word is unknown",
                .expected = "one of " + words,
                .got = "\"" + std::string(got) + "\"",
@@ -35,7 +35,7 @@ DType dtype_from_word(std::string_view word, const FieldPlace& place) {
   if (dtype) return *dtype;
   std::array<std::string_view, kDTypeCount> names;
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = name_of(static_cast<DType>(i));
-  fail_word(place, join_words(names), word);
+  fail_word(text_of(place), join_words(names), word);
 }
 
 namespace {
@@ -45,7 +45,7 @@ OpFlag flag_from_word(std::string_view word, const FieldPlace& place) {
     if (entry.name == word) return entry.flag;
   std::array<std::string_view, kOpFlagNames.size()> names;
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = kOpFlagNames[i].name;
-  fail_word(place, join_words(names), word);
+  fail_word(text_of(place), join_words(names), word);
 }
 
 }  // namespace

@@ -22,11 +22,12 @@ struct FieldPlace {
   const char* field;
 };
 std::string text_of(const FieldPlace& place);
+inline std::string text_of(const char* argument) { return argument; }
 
 // A value that its field cannot have.
 [[noreturn]] void fail_value(const FieldPlace& place, std::string expected, std::string got);
 
-[[noreturn]] void fail_word(const FieldPlace& place, const std::string& words, std::string_view got);
+[[noreturn]] void fail_word(std::string place, const std::string& words, std::string_view got);
 
 // "forward, loss, backward".
 template <class Names>
@@ -36,13 +37,31 @@ std::string join_words(const Names& names) {
   return text;
 }
 
+// The enum whose names are given in its order. `place` is a FieldPlace, or the name of an argument.
 // Throws: Error that names `place` and lists the words there are.
-template <class Enum, std::size_t N>
-Enum from_word(std::string_view word, const std::array<std::string_view, N>& names, const FieldPlace& place) {
+template <class Enum, std::size_t N, class Place>
+Enum from_word(std::string_view word, const std::array<std::string_view, N>& names, const Place& place) {
   const auto value = step::from_name<Enum>(word, names);
-  if (!value) fail_word(place, join_words(names), word);
+  if (!value) fail_word(text_of(place), join_words(names), word);
   return *value;
 }
+
+// The same for words that stand for some values only.
+template <class Value>
+struct Word {
+  std::string_view word;
+  Value value;
+};
+template <class Value, std::size_t N>
+Value from_word(std::string_view word, const Word<Value> (&words)[N], const char* argument) {
+  std::array<std::string_view, N> names;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (words[i].word == word) return words[i].value;
+    names[i] = words[i].word;
+  }
+  fail_word(argument, join_words(names), word);
+}
+
 step::DType dtype_from_word(std::string_view word, const FieldPlace& place);
 step::OpFlags flags_from_words(const nanobind::iterable& words, const FieldPlace& place);
 

@@ -6,6 +6,7 @@
 
 #include "../support/published_gpt.h"
 #include "tidemark/base/error.h"
+#include "tidemark/step/op_name.h"
 
 namespace tidemark::cost {
 namespace {
@@ -16,9 +17,9 @@ TEST(ReferenceRoofline, CountsAMultiplyAddOnce) {
 }
 
 TEST(ReferenceRoofline, KnowsTheFamilyOfAnOp) {
-  EXPECT_EQ(op_family("aten.addmm.default"), "addmm");
-  EXPECT_EQ(op_family("aten._unsafe_view.default"), "_unsafe_view");
-  EXPECT_EQ(op_family("addmm"), "addmm");
+  EXPECT_EQ(step::op_family("aten.addmm.default"), "addmm");
+  EXPECT_EQ(step::op_family("aten._unsafe_view.default"), "_unsafe_view");
+  EXPECT_EQ(step::op_family("addmm"), "addmm");
 }
 
 // Published for one block of the toy GPT on an A100 with 19.49184 TFLOPS and 1935.36 GB/s, in ms. By hand for w1: its
@@ -31,7 +32,7 @@ TEST(ReferenceRoofline, GivesThePublishedTimesOfABlock) {
     const step::Op& op = step.tables().ops[i];
     if (step[op.pass].kind != step::PassKind::kForward || op.call.is_none()) continue;
     if (!step.fqn(step[op.call].module).starts_with("layers.0")) continue;
-    if (times[i] > 0) by_op[std::string(op_family(step.text(op.name)))].push_back(times[i]);
+    if (times[i] > 0) by_op[std::string(step::op_family(step.text(op.name)))].push_back(times[i]);
   }
   const std::map<std::string, std::vector<double>> published = {
       {"native_layer_norm", {0.02604, 0.02604}},

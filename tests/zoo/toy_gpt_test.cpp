@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/published_gpt.h"
 #include "tidemark/memory/reference_tracker.h"
-#include "tidemark/zoo/record.h"
 
 namespace tidemark::zoo {
 namespace {
@@ -28,19 +28,6 @@ constexpr std::int64_t kLogSumExp = 8 * 12 * 1024 * 4;
 constexpr std::int64_t kRng = 2 * 512;
 constexpr std::int64_t kBlockKeeps = 8 * kHidden + 2 * kWide + 2 * kMask + 2 * kNorm + kLogSumExp + kRng;
 
-step::Step published_step() {
-  ToyGptConfig config;
-  config.layers = 4;
-  config.heads = 12;
-  config.vocabulary = 8192;
-  config.positions = 1024;
-  config.width = 768;
-  return record(config, {.batch = 8,
-                         .sequence = 1024,
-                         .training = {.optimizer = nn::OptimizerKind::kAdam, .form = nn::OptimizerForm::kForeach},
-                         .target = nn::Target::kCuda});
-}
-
 const ReferenceModule& module_named(const step::Step& step, const ReferenceRecord& record, std::string_view fqn) {
   for (const ReferenceModule& module : record.modules)
     if (step.fqn(module.module) == fqn) return module;
@@ -48,7 +35,7 @@ const ReferenceModule& module_named(const step::Step& step, const ReferenceRecor
 }
 
 TEST(ToyGpt, HasThePublishedParameters) {
-  const step::Step step = published_step();
+  const step::Step step = test::published_gpt_step();
   const ReferenceRecord record = memory::track_like_reference(step);
   EXPECT_EQ(module_named(step, record, "").parameter_bytes, 141'674'496);
   EXPECT_EQ(module_named(step, record, "layers.0").parameter_bytes, 28'339'200);
@@ -56,7 +43,7 @@ TEST(ToyGpt, HasThePublishedParameters) {
 
 TEST(ToyGpt, KeepsThePublishedBytes) {
   EXPECT_EQ(kBlockKeeps, 415'761'408);
-  const step::Step step = published_step();
+  const step::Step step = test::published_gpt_step();
   const ReferenceRecord record = memory::track_like_reference(step);
   const auto activations = [&](std::string_view fqn, ReferenceState state) {
     return module_named(step, record, fqn)[state][0][ReferenceCategory::kActivation];
@@ -77,7 +64,7 @@ TEST(ToyGpt, KeepsThePublishedBytes) {
 // The published baseline adds up the parameters, what forward keeps and the temporary bytes at the peak of backward; it
 // is that of a test without the logits of the iteration before.
 TEST(ToyGpt, PeaksAtThePublishedBytes) {
-  const step::Step step = published_step();
+  const step::Step step = test::published_gpt_step();
   const ReferenceRecord record = memory::track_like_reference(step);
   const ReferenceModule& root = module_named(step, record, "");
   const std::int64_t kept = root[ReferenceState::kPostForward][0][ReferenceCategory::kActivation];

@@ -27,7 +27,7 @@ inline constexpr std::size_t kFamilyCount = kFamilyNames.size();
 // Every number of the cost model that is not a figure of the device. All of them are here, each says what it means.
 //
 // Origin, unless a line says otherwise: fitted in November 2026 to the single-op times of five GPUs (P4, P100, V100,
-// T4, A100 40 GB; measured by the authors of NeuSight, ASPLOS 2025, PyTorch 2.1, float32) by `build/bench/accuracy
+// T4, A100 40 GB; measured by the authors of NeuSight, ASPLOS 2025, PyTorch 2.1, float32) by `build/accuracy
 // --fit`, and rounded. docs/accuracy.md tells what remains as error when a GPU is left out of the fit.
 struct Constants {
   // The part of the listed bandwidth that a kernel reaches that streams through memory. GDDR boards keep their error

@@ -6,8 +6,10 @@
 #include <unordered_set>
 
 #include "tidemark/base/error.h"
+#include "tidemark/base/rounding.h"
 #include "tidemark/ops/tensor.h"
 #include "tidemark/step/dtype.h"
+#include "tidemark/step/op_name.h"
 
 namespace tidemark::cost {
 
@@ -19,7 +21,6 @@ using step::Step;
 using step::TensorId;
 
 constexpr double kFactorM = 0.75;
-constexpr std::int64_t kRoundingBytes = 512;
 
 // What torch queried from the cards of the published runs: SMs x 4 x clock x 32 for float32 without tensor cores, x 512
 // with them for half types; bandwidth from memory clock and bus. A100 PCIe 80 GB: 108 SMs at 1.41 GHz, 1.512 GHz on
@@ -78,8 +79,7 @@ constexpr double kCacheFactorB = 1.5;
 double traffic_bytes(const Step& step, TensorId id, ReferenceLine line) {
   const step::Tensor& tensor = step[id];
   if (line != ReferenceLine::kN) {
-    const std::int64_t blocks = (step[tensor.storage].bytes + kRoundingBytes - 1) / kRoundingBytes;
-    return static_cast<double>(blocks * kRoundingBytes);
+    return static_cast<double>(round_up(step[tensor.storage].bytes, kCudaRoundingBytes));
   }
   const step::Layout& layout = step[tensor.layout];
   double bytes = static_cast<double>(step::item_bytes(layout.dtype));
@@ -133,7 +133,7 @@ double compute_ns(const Step& step, OpId id, const ReferenceHardware& hardware) 
 
 double op_ns(const Step& step, OpId id, const ReferenceHardware& hardware) {
   const step::Op& op = step[id];
-  const std::string_view family = op_family(step.text(op.name));
+  const std::string_view family = step::op_family(step.text(op.name));
   if (free_families().contains(family)) return 0;
   double bytes = 0;
   for (const TensorId input : step.inputs(op)) bytes += traffic_bytes(step, input, hardware.line);
@@ -143,13 +143,6 @@ double op_ns(const Step& step, OpId id, const ReferenceHardware& hardware) {
 }
 
 }  // namespace
-
-std::string_view op_family(std::string_view op_name) {
-  const std::size_t first = op_name.find('.');
-  if (first == std::string_view::npos) return op_name;
-  const std::size_t last = op_name.find('.', first + 1);
-  return op_name.substr(first + 1, last == std::string_view::npos ? last : last - first - 1);
-}
 
 std::vector<ReferenceHardware> reference_hardware(ReferenceLine line) {
   switch (line) {

@@ -48,7 +48,4 @@ double reference_transfer_ns(double bytes, const ReferenceHardware& hardware);
 // computes in.
 std::vector<double> reference_times_ms(const step::Step& step, const ReferenceHardware& hardware);
 
-// "addmm" of "aten.addmm.default".
-std::string_view op_family(std::string_view op_name);
-
 }  // namespace tidemark::cost

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tidemark/step/dtype.h"
+#include "tidemark/step/op_name.h"
 
 namespace tidemark::cost {
 
@@ -67,11 +68,6 @@ constexpr std::array kUnknownWork = std::to_array<std::string_view>(
     {"_cdist_backward", "_cdist_forward", "_ctc_loss", "_cudnn_rnn", "_cudnn_rnn_backward", "_fft_c2c", "_fft_c2r",
      "_fft_r2c", "_thnn_fused_gru_cell", "_thnn_fused_lstm_cell", "_unique2", "cholesky", "geqrf", "inverse",
      "lu_solve", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward", "nonzero", "triangular_solve"});
-
-std::string_view base_name(std::string_view op_name) {
-  op_name.remove_prefix(op_name.find('.') + 1);
-  return op_name.substr(0, op_name.find('.'));
-}
 
 Precision precision_of(DType dtype) {
   switch (dtype) {
@@ -175,7 +171,7 @@ class OpReader {
         break;
       case Family::kAttention:
         set_dtype(inputs_.front());
-        work_.is_backward = base_name(step_.text(op_.name)).ends_with("backward");
+        work_.is_backward = step::op_family(step_.text(op_.name)).ends_with("backward");
         break;
       case Family::kSoftmax:
       case Family::kNorm:
@@ -195,7 +191,7 @@ class OpReader {
   // (x, weight[, bias]).
   void read_product() {
     if (inputs_.size() < 2) return;
-    const bool is_linear = base_name(step_.text(op_.name)) == "linear";
+    const bool is_linear = step::op_family(step_.text(op_.name)) == "linear";
     const TensorId a = is_linear ? inputs_[0] : inputs_[inputs_.size() - 2];
     const TensorId b = is_linear ? inputs_[1] : inputs_.back();
     const auto a_sizes = sizes(a);
@@ -221,7 +217,7 @@ class OpReader {
   // As one product: every pixel of the result, by the output channels, by what a filter covers. The backward is as many
   // of them as its FLOPs say.
   void read_convolution() {
-    const bool is_backward = base_name(step_.text(op_.name)).ends_with("backward");
+    const bool is_backward = step::op_family(step_.text(op_.name)).ends_with("backward");
     const std::size_t weight_at = is_backward ? 2 : 1;
     if (inputs_.size() <= weight_at || outputs_.empty()) return;
     const auto weight = sizes(inputs_[weight_at]);
@@ -243,7 +239,7 @@ class OpReader {
 
   // Rows are what the statistics count: one mean each; softmax: all but the dimension it runs along.
   void read_rows() {
-    const bool is_backward = base_name(step_.text(op_.name)).find("backward") != std::string_view::npos;
+    const bool is_backward = step::op_family(step_.text(op_.name)).find("backward") != std::string_view::npos;
     work_.is_backward = is_backward;
     const TensorId tensor = inputs_.front();
     set_dtype(tensor);
@@ -269,7 +265,7 @@ class OpReader {
 
 Family family_of(std::string_view op_name) {
   if (!op_name.starts_with("aten.")) return Family::kUnpriced;
-  const std::string_view name = base_name(op_name);
+  const std::string_view name = step::op_family(op_name);
   const auto found = std::lower_bound(kNamed.begin(), kNamed.end(), name,
                                       [](const Named& named, std::string_view wanted) { return named.name < wanted; });
   if (found != kNamed.end() && found->name == name) return found->family;

@@ -4,6 +4,7 @@
 
 #include "tidemark/base/checked.h"
 #include "tidemark/base/error.h"
+#include "tidemark/base/rounding.h"
 #include "tidemark/step/limits.h"
 
 namespace tidemark::memory {
@@ -17,8 +18,6 @@ constexpr std::int64_t kSmallSegmentBytes = 2 * kMiB;
 constexpr std::int64_t kLargeSegmentBytes = 20 * kMiB;
 constexpr std::int64_t kMinOwnSegmentBytes = 10 * kMiB;
 constexpr std::int64_t kOwnSegmentRounding = 2 * kMiB;
-
-std::int64_t round_up(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 std::int64_t segment_bytes(std::int64_t bytes) {
   if (bytes <= kMaxSmallBytes) return kSmallSegmentBytes;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "tidemark/base/rounding.h"
 #include "tidemark/memory/replay.h"
 
 namespace tidemark::memory {
@@ -144,7 +145,7 @@ class Tracker {
 
   std::int64_t rounded(StorageId storage, std::int64_t bytes) const {
     if (!step_.text(step_[storage].device).starts_with("cuda")) return bytes;
-    return (bytes + kCudaRoundingBytes - 1) / kCudaRoundingBytes * kCudaRoundingBytes;
+    return round_up(bytes, kCudaRoundingBytes);
   }
 
   void add(ReferenceCategory category, std::int64_t bytes) {

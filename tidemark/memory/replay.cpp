@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tidemark/base/error.h"
+#include "tidemark/base/rounding.h"
 #include "tidemark/memory/ledger.h"
 #include "tidemark/memory/replay_setup.h"
 
@@ -114,11 +115,7 @@ class Replay {
  private:
   // --- sizes and blocks
 
-  std::int64_t rounded(std::int64_t bytes) const {
-    const std::int64_t unit = options_.round_to_bytes;
-    const std::int64_t over = bytes % unit;
-    return over == 0 ? bytes : bytes - over + unit;  // sizes are at most 2^62 and units at most 2^40
-  }
+  std::int64_t rounded(std::int64_t bytes) const { return round_up(bytes, options_.round_to_bytes); }
   std::int64_t rng_bytes() const { return rounded(kRngStateBytes); }
 
   bool is_copy(InstanceId instance) const { return instance >= storage_count_; }

@@ -9,9 +9,6 @@
 
 namespace tidemark::memory {
 
-// PyTorch's CUDA allocator hands out multiples of this (kMinBlockSize of c10/cuda/CUDACachingAllocator.h, torch 2.13).
-inline constexpr std::int64_t kCudaRoundingBytes = 512;
-
 // What a byte is there for. docs/how_memory_is_counted.md says which storage is in which category.
 enum class Category : std::uint8_t {
   kParameter,

@@ -7,7 +7,9 @@
 #include <unordered_set>
 
 #include "tidemark/base/error.h"
+#include "tidemark/base/rounding.h"
 #include "tidemark/cost/reference_roofline.h"
+#include "tidemark/step/op_name.h"
 
 namespace tidemark::sac {
 
@@ -19,8 +21,6 @@ using step::AliasKind;
 using step::OpId;
 using step::Step;
 using step::StorageId;
-
-constexpr std::int64_t kCudaRoundingBytes = 512;
 
 // The estimator's list of views, by family; it differs from its runtime estimator's.
 bool is_reference_view(std::string_view family) {
@@ -57,7 +57,7 @@ std::vector<StorageId> output_storages(const Step& step, const step::Op& op, boo
 std::int64_t allocated_bytes(const Step& step, StorageId id) {
   const step::Storage& storage = step[id];
   if (!step.text(storage.device).starts_with("cuda")) return storage.bytes;
-  return (storage.bytes + kCudaRoundingBytes - 1) / kCudaRoundingBytes * kCudaRoundingBytes;
+  return round_up(storage.bytes, kCudaRoundingBytes);
 }
 
 std::span<const OpId> ops_inside(const StepIndex& index, step::CallId call) {
@@ -92,7 +92,7 @@ class Lister {
  private:
   void add(OpId id, std::vector<Operator>& operators) {
     const step::Op& op = step_[id];
-    const std::string_view family = cost::op_family(step_.text(op.name));
+    const std::string_view family = step::op_family(step_.text(op.name));
     const auto number = static_cast<std::uint32_t>(operators.size());
     if (rules_ != Rules::kTidemark && is_reference_skipped(family, rules_)) {
       for (const StorageId storage : output_storages(step_, op, false)) maker_.try_emplace(storage.value(), kSkipped);

@@ -13,6 +13,7 @@
 #include "text_layout.h"
 #include "tidemark/base/atomic_file.h"
 #include "tidemark/base/bytes.h"
+#include "tidemark/base/rounding.h"
 #include "tidemark/device/catalog.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/workspace_file.h"
@@ -67,7 +68,7 @@ void replay_into(MemoryReport& report) {
   const bool is_exact = report.allocator == AllocatorModel::kExact;
   report.timeline = memory::replay(report.step, report.plan,
                                    {.workspace = report.workspace ? &*report.workspace : nullptr,
-                                    .round_to_bytes = is_exact ? 1 : memory::kCudaRoundingBytes,
+                                    .round_to_bytes = is_exact ? 1 : kCudaRoundingBytes,
                                     .keep_changes = true});
   if (is_exact || report.allocator == AllocatorModel::kRounded) return;
   report.reserved = memory::use_caching_allocator(
