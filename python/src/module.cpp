@@ -12,6 +12,7 @@ NB_MODULE(_core, m) {
   tidemark::python::bind_step_builder(m);
   tidemark::python::bind_plan(m);
   tidemark::python::bind_memory(m);
+  tidemark::python::bind_device(m);
   tidemark::python::bind_sac(m);
   tidemark::python::bind_zoo(m);
 }

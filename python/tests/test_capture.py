@@ -400,10 +400,10 @@ def test_capturing_twice_gives_the_same_bytes():
     assert record().text() == record().text()
 
 
-def attention_model(dropout=0.0):
+def attention_model(dropout=0.0, heads=2):
     def forward(m, v):
-        heads = m.a(v).view(B, 3, 2, W // 2).transpose(1, 2)
-        return F.dropout(F.scaled_dot_product_attention(heads, heads, heads, is_causal=True), dropout)
+        t = m.a(v).view(B, 3, heads, W // heads).transpose(1, 2)
+        return F.dropout(F.scaled_dot_product_attention(t, t, t, is_causal=True), dropout)
 
     return Wrap(forward)
 
@@ -429,10 +429,78 @@ def test_the_cpu_records_its_own_attention():
     assert "aten._scaled_dot_product_flash_attention_for_cpu.default" in names
 
 
-def test_a_head_too_odd_for_fused_kernels_takes_the_plain_way():
-    from tidemark._capture.imitate import choose_attention
+HALF, SINGLE = torch.bfloat16, torch.float32
 
-    q = torch.randn(1, 2, 4, 6)
-    assert choose_attention(q, q, q, None, 0.0, False, False)[0] == "math"  # 6 is no multiple of 4
-    q = q.bfloat16()
-    assert choose_attention(q, q, q, None, 0.0, False, False)[0] == "flash"  # which pads it to 8
+
+def tensors(dtype, width=64, heads=(4, 4), lengths=(16, 16), needs_gradient=True):
+    """Query, key and value of 2 sequences, as attention takes them."""
+    (q_heads, kv_heads), (q_length, kv_length) = heads, lengths
+    shapes = [(2, q_heads, q_length, width), (2, kv_heads, kv_length, width), (2, kv_heads, kv_length, width)]
+    return [torch.zeros(shape, dtype=dtype, requires_grad=needs_gradient) for shape in shapes]
+
+
+# The kernel that PyTorch's rules (sdp_utils.cpp) give for each.
+@pytest.mark.parametrize(
+    "device, kernel, inputs, more",
+    [
+        ("cuda", "flash", tensors(HALF), {}),
+        ("cuda", "flash", tensors(HALF, width=6), {}),  # padded to 8
+        ("cuda", "math", tensors(SINGLE, width=6), {}),  # no multiple of 4
+        ("cuda", "efficient", tensors(SINGLE), {}),
+        ("cuda", "math", tensors(torch.float64), {}),
+        ("cuda", "efficient", tensors(HALF, width=320), {}),  # too wide for flash
+        ("cuda", "flash", tensors(HALF, heads=(8, 2)), {"enable_gqa": True}),
+        ("cuda", "math", tensors(HALF, heads=(8, 2)), {}),
+        ("cuda", "math", tensors(SINGLE, heads=(8, 2)), {"enable_gqa": True}),
+        ("cuda", "efficient", tensors(HALF), {"mask": torch.ones(16, 16, dtype=torch.bool)}),
+        ("cuda", "efficient", tensors(HALF, lengths=(16, 8)), {"is_causal": True}),
+        ("h100-sxm", "cudnn", tensors(HALF), {}),
+        ("h100-sxm", "cudnn", tensors(HALF), {"mask": torch.ones(16, 16, dtype=torch.bool)}),
+        ("h100-sxm", "cudnn", tensors(HALF, heads=(8, 2)), {"enable_gqa": True}),
+        ("h100-sxm", "cudnn", tensors(HALF), {"dropout_p": 0.125}),  # a multiple of 1/16
+        ("h100-sxm", "flash", tensors(HALF), {"dropout_p": 0.1}),
+        ("h100-sxm", "flash", tensors(HALF, width=192), {}),  # cuDNN's backward ends at 128
+        ("h100-sxm", "efficient", tensors(SINGLE), {}),
+        ("b200", "cudnn", tensors(HALF), {}),
+        ("rtx-4090", "flash", tensors(HALF, width=192), {}),
+        ("rtx-4090", "efficient", tensors(HALF, width=208), {}),  # too little shared memory for flash's backward
+        ("rtx-4090", "flash", tensors(HALF, width=208, needs_gradient=False), {}),
+        ("rtx-4090", "flash", tensors(HALF, width=256), {}),
+        ("rtx-4090", "efficient", tensors(HALF, width=256), {"dropout_p": 0.1}),
+        ("t4", "efficient", tensors(torch.float16), {}),  # no flash before 8.0
+        ("t4", "math", tensors(HALF), {}),  # nor bfloat16
+        ("t4", "efficient", tensors(SINGLE, width=6), {}),  # nor tensor cores for float32
+        ("p100-pcie", "efficient", tensors(torch.float16, width=6), {}),
+        ("mi300x", "flash", tensors(HALF), {}),
+    ],
+)
+def test_attention_runs_the_kernel_that_the_device_would_choose(device, kernel, inputs, more):
+    from tidemark._capture.imitate import Attention, choose_attention, find_target
+
+    assert choose_attention(Attention(*inputs, **more), find_target(device))[0] == kernel
+
+
+@pytest.mark.parametrize("device, kernel", [("h100", "cudnn"), ("a100", "flash"), ("T4", "math")])
+def test_a_device_by_name_is_imitated(device, kernel):
+    model = attention_model(heads=1).to(HALF)
+    step = captured(model, x(B, 3, W).to(HALF), target=device)
+    told = " ".join(note.text for note in step.notes if note.kind == "imitated")
+    assert f"by the {kernel} kernel" in told
+    assert (f"aten._scaled_dot_product_{kernel}_attention.default" in names_of(step.ops)) == (kernel != "math")
+    assert {storage.device for storage in step.storages} == {"cuda"}
+    assert step.meta["target"] == tidemark.find_device(device).name
+
+
+def test_an_optimizer_asked_to_be_fused_is():
+    def fused(parameters, lr):
+        return torch.optim.AdamW(parameters, lr=lr, fused=True)
+
+    step = captured(attention_model(), x(B, 3, W), target="cuda", optimizer=fused)
+    assert "aten._fused_adamw_.default" in names_of(step.ops)
+    assert any("fused form" in note.text for note in step.notes if note.kind == "imitated")
+
+
+def test_devices_have_names_that_find_them():
+    for device in tidemark.devices():
+        for name in (device.name, *device.aliases):
+            assert tidemark.find_device(name).title == device.title

@@ -33,6 +33,9 @@ def capture(
 
     mode: "fake" runs it on tensors without data (no weights are read, no memory is used), "real" on real ones, and "auto"
     on fake ones, or on real ones when something depends on data, with a warning that says what and where.
+    target: "cpu" records what this machine runs; "cuda", or a device such as "h100-sxm" (`tidemark devices` lists them),
+    what PyTorch would run there: its kernels for attention, dropout and optimizers. The step's notes say which choices were
+    imitated.
     workspace: also measure, in a process of its own, what kernels allocate for themselves; it is then `step.workspace`.
     ignore_checkpointing: record a model that checkpoints itself as if it did not.
 
@@ -104,8 +107,8 @@ class Recording:
     ) -> None:
         from ._capture import checks, session
 
-        checks.arguments(lambda: None, model, optimizer, mode, target)
         options = session.Options(target, workspace, ignore_checkpointing)
+        checks.arguments(lambda: None, model, optimizer, mode, options.target)
         self._session = session.Session(model, optimizer, mode == "real", options)
 
     def __enter__(self) -> Recording:

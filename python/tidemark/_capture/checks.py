@@ -10,10 +10,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from .errors import CaptureError
 
 MODES = ("auto", "fake", "real")
-TARGETS = ("cpu", "cuda")
 
 
-def arguments(step_fn, model, optimizer, mode: str, target: str) -> None:
+def arguments(step_fn, model, optimizer, mode: str, target) -> None:
     if not callable(step_fn):
         raise CaptureError(
             f"step_fn is not callable; expected a function without arguments that runs one training step, got a "
@@ -23,10 +22,8 @@ def arguments(step_fn, model, optimizer, mode: str, target: str) -> None:
         raise CaptureError(f"the model is not a torch.nn.Module; got a {type(model).__name__}")
     if mode not in MODES:
         raise CaptureError(f"unknown mode {mode!r}; expected one of {', '.join(MODES)}")
-    if not isinstance(target, str) or target.partition(":")[0] not in TARGETS:
-        raise CaptureError(f"unknown target {target!r}; expected one of {', '.join(TARGETS)}")
-    if target != "cpu" and mode == "real":
-        raise CaptureError(f"target {target!r} is imitated on fake tensors; use mode='fake' or 'auto'")
+    if target.is_imitated and mode == "real":
+        raise CaptureError(f"target {target.name!r} is imitated on fake tensors; use mode='fake' or 'auto'")
     own = {id(p) for p in model.parameters()}
     for one in optimizers(optimizer):
         if not isinstance(one, torch.optim.Optimizer):

@@ -1,26 +1,71 @@
-"""The choices that PyTorch makes on a CUDA device, made on fake CPU tensors.
+"""The choices that PyTorch makes on a GPU, made on fake CPU tensors.
 
 Fake tensors on a device without a driver end the process as soon as autograd touches them, so the tensors stay on the CPU and
 the target is a label. What differs is which ops run: dropout is one fused op, attention picks a fused kernel by the
-rules of sdp_utils.cpp (torch 2.13), and optimizers default to their multi-tensor form.
+rules of sdp_utils.cpp (torch 2.13 with cuDNN 9.15.1 or newer), and optimizers default to their multi-tensor form.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch.nn import functional as F
 
+from .. import _core
+from .errors import CaptureError
+
 aten = torch.ops.aten
 _HALF = (torch.float16, torch.bfloat16)
 
+# What "cuda" alone stands for: the oldest generation with every fused kernel.
+_ANY_CUDA = (8, 0)
 
-class CudaChoices:
+
+@dataclass(frozen=True)
+class Target:
+    """Whose kernels a capture records. `label` is what storages carry as their device."""
+
+    name: str
+    kind: str  # "cpu", "cuda" or "rocm"
+    capability: tuple[int, int] = (0, 0)  # of CUDA devices
+
+    @property
+    def label(self) -> str:
+        return "cpu" if self.kind == "cpu" else "cuda"
+
+    @property
+    def is_imitated(self) -> bool:
+        return self.kind != "cpu"
+
+
+def find_target(name) -> Target:
+    """Reads "cpu", "cuda", or a device such as "h100-sxm"."""
+    if not isinstance(name, str):
+        raise CaptureError(f"the target is not a text; expected 'cpu', 'cuda' or the name of a device, got a {type(name).__name__}")
+    if name == "cpu":
+        return Target("cpu", "cpu")
+    if name == "cuda" or (name.startswith("cuda:") and name[5:].isdigit()):
+        return Target("cuda", "cuda", _ANY_CUDA)
+    try:
+        device = _core.find_device(name)
+    except _core.Error as error:
+        raise CaptureError(f"unknown target {name!r}; expected 'cpu', 'cuda' or the name of a device: {error}") from None
+    if device.kind == "cpu":
+        return Target(device.name, "cpu")
+    if device.kind == "rocm":
+        return Target(device.name, "rocm")
+    major, _, minor = device.generation.partition(".")
+    return Target(device.name, "cuda", (int(major), int(minor or 0)))
+
+
+class Choices:
     """Stands in for functions whose op depends on the device. `of(func)` is the replacement, or None."""
 
-    def __init__(self, recorder) -> None:
+    def __init__(self, recorder, target: Target) -> None:
         self._recorder = recorder
+        self._target = target
         self._replacements = {
             F.dropout: self._dropout,
             torch.dropout: self._dropout,
@@ -41,7 +86,8 @@ class CudaChoices:
         return torch.native_dropout(input, p, training)[0]
 
     def _attention(self, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-        kernel, why = choose_attention(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+        asked = Attention(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+        kernel, why = choose_attention(asked, self._target)
         self._note(f"scaled_dot_product_attention by the {kernel} kernel: {why}")
         if kernel == "math":
             return aten._scaled_dot_product_attention_math(
@@ -56,54 +102,153 @@ class CudaChoices:
                 query, key, value = (F.pad(t, (0, padding)) for t in (query, key, value))
             out = aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
             return out[..., :width] if padding else out
-        if attn_mask is not None:
-            attn_mask = _bias(attn_mask, query, key)
-        needs_gradient = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
+        keeps_sums = asked.needs_gradient
+        if kernel == "cudnn":
+            bias = None if attn_mask is None else _additive(attn_mask, query)
+            return aten._scaled_dot_product_cudnn_attention(
+                query, key, value, bias, keeps_sums, dropout_p, is_causal, False, scale=scale
+            )[0]
+        bias = None if attn_mask is None else _for_every_head(_additive(attn_mask, query), query, key)
         return aten._scaled_dot_product_efficient_attention(
-            query, key, value, attn_mask, needs_gradient, dropout_p, is_causal, scale=scale
+            query, key, value, bias, keeps_sums, dropout_p, is_causal, scale=scale
         )[0]
 
 
-def _bias(mask, query, key):
-    """A mask as the efficient kernel takes it: additive, of the query's type, for every head."""
-    if mask.dtype == torch.bool:
-        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), -math.inf)
+def _additive(mask, query):
+    if mask.dtype != torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), -math.inf)
+
+
+def _for_every_head(mask, query, key):
     return mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
 
 
-def choose_attention(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa) -> tuple[str, str]:
-    """(kernel, reason) on a device of compute capability 8.0 or newer."""
-    backends = torch.backends.cuda
-    if query.dim() != 4:
+@dataclass(frozen=True)
+class Attention:
+    """The arguments of scaled_dot_product_attention that decide which kernel runs."""
+
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    mask: torch.Tensor | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    enable_gqa: bool = False
+
+    @property
+    def tensors(self):
+        return (self.query, self.key, self.value)
+
+    @property
+    def needs_gradient(self) -> bool:
+        return torch.is_grad_enabled() and any(t.requires_grad for t in self.tensors)
+
+    @property
+    def width(self) -> int:
+        return self.query.size(-1)
+
+    @property
+    def value_width(self) -> int:
+        return self.value.size(-1)
+
+    @property
+    def has_same_heads(self) -> bool:
+        return self.query.size(1) == self.key.size(1) == self.value.size(1)
+
+    @property
+    def has_grouped_heads(self) -> bool:
+        return self.enable_gqa and all(h > 0 and self.query.size(1) % h == 0 for h in (self.key.size(1), self.value.size(1)))
+
+
+def choose_attention(asked: Attention, target: Target) -> tuple[str, str]:
+    """(kernel, reason): the first that takes the inputs, in the order that the device prefers."""
+    if asked.query.dim() != 4 or asked.key.dim() != 4 or asked.value.dim() != 4:
         return "math", "the inputs are not four-dimensional"
-    same_heads = query.size(1) == key.size(1) == value.size(1)
-    width = query.size(-1)
-    flash = (
-        backends.flash_sdp_enabled()
-        and query.dtype in _HALF
-        and attn_mask is None
-        and width <= 256
-        and value.size(-1) == width
-        and (same_heads or (enable_gqa and query.size(1) % key.size(1) == 0))
-    )
-    if flash:
-        return "flash", "half precision, no mask, a head of at most 256"
-    aligned = width % (8 if query.dtype in _HALF else 4) == 0 and value.size(-1) % (8 if query.dtype in _HALF else 4) == 0
-    efficient = (
-        backends.mem_efficient_sdp_enabled()
-        and query.dtype in (*_HALF, torch.float32)
-        and same_heads
-        and aligned
-        and not (attn_mask is not None and attn_mask.requires_grad and attn_mask.dim() == 2)
-    )
-    if efficient:
-        return "efficient", "a mask or single precision, heads aligned"
-    return "math", "no fused kernel takes these inputs"
+    for kernel, takes in _in_order(target):
+        if takes(asked, target):
+            return kernel, f"the first that takes such inputs on {target.name}"
+    return "math", f"no fused kernel takes these inputs on {target.name}"
+
+
+def _in_order(target: Target):
+    fused = [("flash", _flash), ("efficient", _efficient)]
+    prefers_cudnn = target.kind == "cuda" and target.capability[0] in (9, 10)
+    return [("cudnn", _cudnn), *fused] if prefers_cudnn else fused
+
+
+def _is_dense(asked: Attention, ignores_single: bool) -> bool:
+    """Equal batches, nothing empty, the last dimension contiguous."""
+    if len({t.size(0) for t in asked.tensors}) != 1 or any(t.numel() == 0 for t in asked.tensors):
+        return False
+    return all(t.stride(-1) == 1 or (ignores_single and t.size(-1) == 1) for t in asked.tensors)
+
+
+def _takes_low_precision(asked: Attention, target: Target) -> bool:
+    is_old = target.kind == "cuda" and target.capability < (8, 0)
+    return asked.query.dtype in ((torch.float16,) if is_old else _HALF)
+
+
+def _flash(asked: Attention, target: Target) -> bool:
+    if not torch.backends.cuda.flash_sdp_enabled() or asked.mask is not None or not _takes_low_precision(asked, target):
+        return False
+    if not (asked.width == asked.key.size(-1) == asked.value_width and asked.width <= 256):
+        return False
+    if asked.is_causal and asked.query.size(-2) != asked.key.size(-2):
+        return False
+    if target.kind == "cuda":
+        if target.capability < (8, 0):
+            return False
+        # Cards with less shared memory cannot run the backward of wide heads.
+        is_small = (8, 6) <= target.capability <= (8, 9) or target.capability[0] == 12
+        fits = asked.width <= 192 or (asked.dropout_p == 0 and asked.width > 224)
+        if is_small and asked.needs_gradient and not fits:
+            return False
+    return _is_dense(asked, True) and (asked.has_same_heads or asked.has_grouped_heads)
+
+
+def _efficient(asked: Attention, target: Target) -> bool:
+    if not torch.backends.cuda.mem_efficient_sdp_enabled():
+        return False
+    dtype = asked.query.dtype
+    if dtype != torch.float32 and not _takes_low_precision(asked, target):
+        return False
+    alignment = _alignment(dtype in _HALF, target)
+    if asked.width != asked.key.size(-1) or asked.width % alignment or asked.value_width % alignment:
+        return False
+    if asked.mask is not None and asked.mask.requires_grad and asked.mask.dim() == 2:
+        return False
+    return _is_dense(asked, False) and asked.has_same_heads
+
+
+def _alignment(is_half: bool, target: Target) -> int:
+    """Of heads, for products on tensor cores: 128 bits."""
+    if target.kind != "cuda" or target.capability >= (8, 0):
+        return 8 if is_half else 4
+    return 8 if is_half and target.capability >= (7, 0) else 1
+
+
+def _cudnn(asked: Attention, target: Target) -> bool:
+    if not torch.backends.cuda.cudnn_sdp_enabled() or not _takes_low_precision(asked, target):
+        return False
+    is_strict = torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled()
+    if is_strict or (asked.dropout_p * 16) % 1 != 0:
+        return False
+    is_latent = target.capability[1] == 0 and (asked.width, asked.value_width) == (192, 128)
+    if asked.width % 8 or asked.value_width % 8 or not (max(asked.width, asked.value_width) <= 128 or is_latent):
+        return False
+    if asked.key.size(2) == 1 or (asked.dropout_p > 0 and asked.query.size(2) == 1):
+        return False
+    if max(asked.query.size(0), asked.query.size(1)) > 65535:
+        return False
+    return _is_dense(asked, True) and (asked.has_same_heads or asked.has_grouped_heads)
 
 
 def choose_multi_tensor(optimizer, recorder) -> None:
-    """On CUDA, optimizers default to their multi-tensor form. The groups are put back with the rest of the state."""
+    """On GPUs, optimizers default to their multi-tensor form. The groups are put back with the rest of the state."""
     for group in optimizer.param_groups:
         if "foreach" in group and group["foreach"] is None and not group.get("fused") and not group.get("differentiable"):
             group["foreach"] = True
             recorder.note("imitated", f"{type(optimizer).__name__} in its multi-tensor form (foreach)")
+        elif group.get("fused"):
+            recorder.note("imitated", f"{type(optimizer).__name__} in its fused form")

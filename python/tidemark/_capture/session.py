@@ -24,7 +24,7 @@ class Options:
     __slots__ = ("target", "workspace", "ignore_checkpointing")
 
     def __init__(self, target: str, workspace: bool, ignore_checkpointing: bool) -> None:
-        self.target = target
+        self.target = imitate.find_target(target)
         self.workspace = workspace
         self.ignore_checkpointing = ignore_checkpointing
 
@@ -38,7 +38,7 @@ def capture(step_fn, model, optimizer, mode: str, options: Options):
     except CaptureError:
         raise
     except Exception as error:
-        is_imitated = options.target != "cpu"  # only fake tensors can imitate another device
+        is_imitated = options.target.is_imitated  # only fake tensors can imitate another device
         is_last = mode == "fake" or is_imitated or checks.is_meta(model)
         reason = _why_fakes_failed(error)
         if reason is None and is_last:
@@ -127,7 +127,7 @@ class Session:
         self.real = real
         self.options = options
         self.step_fn = step_fn
-        self.recorder = Recorder(options.target.partition(":")[0])
+        self.recorder = Recorder(options.target.label)
         self.is_done = False
         self._steps = 0
         self._builder = None
@@ -179,8 +179,8 @@ class Session:
         stack.enter_context(watch.functions(self.recorder))
         stack.enter_context(watch.checkpoints(self.recorder, self.options.ignore_checkpointing))
         choices = None
-        if self.options.target.startswith("cuda"):
-            choices = imitate.CudaChoices(self.recorder)
+        if self.options.target.is_imitated:
+            choices = imitate.Choices(self.recorder, self.options.target)
             for optimizer in self.optimizers:
                 imitate.choose_multi_tensor(optimizer, self.recorder)
         stack.enter_context(FunctionMode(self.recorder, choices))
@@ -252,7 +252,7 @@ class Session:
             self._builder.add_meta("recorded by", f"tidemark {_core.__version__}")
             self._builder.add_meta("torch", torch.__version__)
             self._builder.add_meta("mode", "real" if self.real else "fake")
-            self._builder.add_meta("target", self.options.target)
+            self._builder.add_meta("target", self.options.target.name)
             recorder.write_notes(self._builder)
         return self.is_done
 

@@ -159,7 +159,7 @@ def run_ops(listed: list) -> dict:
     return {number: pair for number, pair in rows.items() if pair is not False}
 
 
-def table(step, samples: dict, flops: dict, target: str):
+def table(step, samples: dict, flops: dict, target):
     """The workspace table of a step on a device, and the names of the ops that it has no row for."""
     from . import estimates
 
@@ -172,10 +172,10 @@ def table(step, samples: dict, flops: dict, target: str):
         if watched != plain:
             listed.append((key + " watched", [tuple(s) for s in watched], estimated))
 
-    if target != "cpu":
+    if target.is_imitated:
         for kind, row in estimates.on_cuda(samples).items():
             add(kind, row, row, True)
-        return _core.WorkspaceTable(listed, device=target), []
+        return _core.WorkspaceTable(listed, device=target.name), []
     rows, skipped = measure(samples, flops)
     for kind, pair in rows.items():
         add(kind, *pair, False)
