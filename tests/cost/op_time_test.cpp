@@ -133,6 +133,9 @@ TEST(OpTime, WinogradIsAChoice) {
   EXPECT_EQ(direct, 603'979'776);  // 603,979,776 FLOP at 1 TFLOP/s, tiles and waves full
   work.winograd_tiles = 8 * 8 * 8;
   EXPECT_EQ(op_time(work, machine).compute_ps, 150'994'944);
+  // The products move 4 * 36 * (512 * 64 + 64 * 64 + 512 * 64) bytes; the transforms 4 * 64 * (576 + 36 * 64) for the
+  // filter and 4 * 64 * (36 * 512 + 8192) for the result: 17,580,032 together.
+  EXPECT_EQ(op_time(work, machine).memory_ps, 17'580);
 }
 
 TEST(OpTime, FreeAndUnpricedOpsTakeNothing) {

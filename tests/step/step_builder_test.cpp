@@ -87,5 +87,19 @@ TEST(Step, AnEmptyStepIsAStep) {
   EXPECT_EQ(step_text(step).substr(0, 36), "{\"tidemark\":\"step\",\"version\":[1,0]}\n");
 }
 
+// The stride of a dimension with one element means nothing: fake and real tensors often differ there.
+TEST(StepBuilder, StridesOfSingleElementsArePlain) {
+  StepBuilder b;
+  const std::vector<std::int64_t> sizes = {2, 1, 16, 16};
+  const LayoutId plain = b.intern_layout(DType::kFloat32, sizes, std::vector<std::int64_t>{256, 256, 16, 1});
+  EXPECT_EQ(b.intern_layout(DType::kFloat32, sizes, std::vector<std::int64_t>{256, 16, 16, 1}), plain);
+  EXPECT_EQ(b.intern_layout(DType::kFloat32, sizes, std::vector<std::int64_t>{256, 0, 16, 1}), plain);
+  EXPECT_NE(b.intern_layout(DType::kFloat32, sizes, std::vector<std::int64_t>{256, 256, 1, 16}), plain);
+  // One pixel, channels last or first.
+  const std::vector<std::int64_t> pixel = {2, 8, 1, 1};
+  EXPECT_EQ(b.intern_layout(DType::kFloat32, pixel, std::vector<std::int64_t>{8, 1, 8, 8}),
+            b.intern_layout(DType::kFloat32, pixel, std::vector<std::int64_t>{8, 1, 1, 1}));
+}
+
 }  // namespace
 }  // namespace tidemark::step

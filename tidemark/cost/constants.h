@@ -75,10 +75,10 @@ struct Constants {
   double attention_backward = 0.72;
 
   // Convolutions in float32: as one product, at this part of a product's rate; or, 3 x 3 at stride 1, as 36 products
-  // over patches (Winograd), a quarter of the work at a lower rate; the better of the two. Either takes several
-  // kernels.
-  double convolution_direct = 0.92;
-  double convolution_winograd = 0.55;
+  // over patches (Winograd), a quarter of the work at a lower rate, between transforms of filter and result; the better
+  // of the two. Either takes several kernels.
+  double convolution_direct = 0.90;
+  double convolution_winograd = 0.63;
   double convolution_us = 200;
 
   // Work of drawing one random number, in floating-point operations: ten Philox rounds of ten instructions for four

@@ -85,13 +85,25 @@ Work winograd_of(const Work& work) {
   return products;
 }
 
+// What it moves beside the products: the filter, read and written as patches; the patches of the result, read and put
+// together. The input is cut into patches on the fly.
+double winograd_transform_s(const Work& work, const Work& products, const Machine& machine) {
+  const double weights = static_cast<double>(work.k + products.b * products.k) * static_cast<double>(work.n);
+  const double results = static_cast<double>(products.b * products.m + work.m) * static_cast<double>(work.n);
+  return (weights + results) * work.item_bytes / machine.stream_bytes_per_s;
+}
+
 Parts convolution_parts(const Work& work, const Machine& machine) {
   const Constants& c = machine.constants;
   const bool is_tiled = machine.rate(work.precision).unit == Unit::kTiles;
   Parts parts = product_parts(work, machine, is_tiled ? c.convolution_direct : 1);
   if (!is_tiled) return parts;
   if (work.winograd_tiles > 0) {
-    const Parts winograd = product_parts(winograd_of(work), machine, c.convolution_winograd);
+    const Work products = winograd_of(work);
+    Parts winograd = product_parts(products, machine, c.convolution_winograd);
+    const double transform_s = winograd_transform_s(work, products, machine);
+    winograd.memory_s += transform_s;
+    winograd.both_s += transform_s;
     if (winograd.both_s < parts.both_s) parts = winograd;
   }
   parts.both_s += c.convolution_us * 1e-6;

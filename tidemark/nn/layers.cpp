@@ -54,15 +54,32 @@ Tensor Activation::operator()(const Tensor& x) const {
   return called({&x}, [&] { return function_(rt(), x); });
 }
 
-Conv2d::Conv2d(Net& net, step::ModuleId parent, std::string name, std::int64_t in, std::int64_t out,
-               const ConvShape& shape)
-    : Module(net, parent, std::move(name), "Conv2d"),
+namespace {
+
+Dims in_space(std::size_t space, std::int64_t value) {
+  Dims dims;
+  for (std::size_t i = 0; i < space; ++i) dims.push_back(value);
+  return dims;
+}
+
+Dims weight_sizes(std::size_t space, std::int64_t in, std::int64_t out, const ConvShape& shape) {
+  Dims sizes{out, in / shape.groups};
+  for (std::size_t i = 0; i < space; ++i) sizes.push_back(shape.kernel);
+  return sizes;
+}
+
+}  // namespace
+
+Conv::Conv(Net& net, step::ModuleId parent, std::string name, std::size_t space, std::int64_t in, std::int64_t out,
+           const ConvShape& shape)
+    : Module(net, parent, std::move(name), space == 1 ? "Conv1d" : "Conv2d"),
+      space_(space),
       shape_(shape),
-      weight_(net.parameter(id(), "weight", {out, in, shape.kernel, shape.kernel})) {
+      weight_(net.parameter(id(), "weight", weight_sizes(space, in, out, shape))) {
   if (shape.has_bias) bias_ = net.parameter(id(), "bias", {out});
 }
 
-Tensor Conv2d::operator()(const Tensor& x) const {
+Tensor Conv::operator()(const Tensor& x) const {
   static const ops::Op op("aten.convolution.default");
   return called({&x}, [&] {
     const Tensor bias = lowered(rt(), bias_);
@@ -71,12 +88,12 @@ Tensor Conv2d::operator()(const Tensor& x) const {
     return op(rt(), {{"input", input},
                      {"weight", weight},
                      {"bias", bias},
-                     {"stride", Dims{shape_.stride, shape_.stride}},
-                     {"padding", Dims{shape_.padding, shape_.padding}},
-                     {"dilation", Dims{1, 1}},
+                     {"stride", in_space(space_, shape_.stride)},
+                     {"padding", in_space(space_, shape_.padding)},
+                     {"dilation", in_space(space_, 1)},
                      {"transposed", false},
-                     {"output_padding", Dims{0, 0}},
-                     {"groups", 1}});
+                     {"output_padding", in_space(space_, 0)},
+                     {"groups", shape_.groups}});
   });
 }
 

@@ -69,22 +69,41 @@ class Activation : public Module {
   Function function_;
 };
 
+// The same along every dimension of space.
 struct ConvShape {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
   std::int64_t padding = 0;
   bool has_bias = true;
+  std::int64_t groups = 1;  // must divide the channels on both sides
 };
 
-class Conv2d : public Module {
+// A convolution over one or two dimensions of space.
+class Conv : public Module {
  public:
-  Conv2d(Net& net, step::ModuleId parent, std::string name, std::int64_t in, std::int64_t out, const ConvShape& shape);
   Tensor operator()(const Tensor& x) const;
 
+ protected:
+  Conv(Net& net, step::ModuleId parent, std::string name, std::size_t space, std::int64_t in, std::int64_t out,
+       const ConvShape& shape);
+
  private:
+  std::size_t space_;
   ConvShape shape_;
   Tensor weight_;
   Tensor bias_;
+};
+
+class Conv1d : public Conv {
+ public:
+  Conv1d(Net& net, step::ModuleId parent, std::string name, std::int64_t in, std::int64_t out, const ConvShape& shape)
+      : Conv(net, parent, std::move(name), 1, in, out, shape) {}
+};
+
+class Conv2d : public Conv {
+ public:
+  Conv2d(Net& net, step::ModuleId parent, std::string name, std::int64_t in, std::int64_t out, const ConvShape& shape)
+      : Conv(net, parent, std::move(name), 2, in, out, shape) {}
 };
 
 class BatchNorm2d : public Module {

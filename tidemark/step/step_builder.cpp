@@ -5,7 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "tidemark/base/checked.h"
 #include "tidemark/base/error.h"
 #include "tidemark/base/utf8.h"
 #include "tidemark/step/format.h"
@@ -99,6 +101,20 @@ void make_nan_plain(ArgValue& value) {
     for (ArgValue& item : *list) make_nan_plain(item);
 }
 
+// The stride of a dimension with one element means nothing, and fake tensors often have another one than real ones: it
+// becomes that of a tensor without gaps.
+void make_single_strides_plain(std::span<const std::int64_t> sizes, std::vector<std::int64_t>& strides) {
+  if (sizes.size() != strides.size()) return;  // refused later
+  std::optional<std::int64_t> plain = 1;
+  for (std::size_t i = sizes.size(); i-- > 0 && plain;) {
+    if (sizes[i] == 1) {
+      strides[i] = *plain;
+    } else {
+      plain = checked_mul(sizes[i], strides[i]);
+    }
+  }
+}
+
 template <class Row, class Tag>
 Row& existing(std::vector<Row>& rows, Id<Tag> id, Table table) {
   if (id.index() < rows.size()) return rows[id.index()];
@@ -132,7 +148,9 @@ LayoutId StepBuilder::add_layout(DType dtype, std::span<const std::int64_t> size
 }
 
 LayoutId StepBuilder::intern_layout(DType dtype, std::span<const std::int64_t> sizes,
-                                    std::span<const std::int64_t> strides) {
+                                    std::span<const std::int64_t> given_strides) {
+  std::vector<std::int64_t> strides(given_strides.begin(), given_strides.end());
+  make_single_strides_plain(sizes, strides);
   const auto [entry, is_new] = layout_ids_.try_emplace(LayoutKey{dtype, join_dims(sizes, strides)});
   if (is_new) entry->second = add_layout(dtype, sizes, strides);
   return entry->second;

@@ -58,7 +58,8 @@ struct RegionSpec {
 //   Step step = std::move(builder).finish();   // throws Error: [ops[3].inputs[1]] ...
 class StepBuilder {
  public:
-  // The id of a string, layout or argument list; equal ones share an id.
+  // The id of a string, layout or argument list; equal ones share an id. Strides of dimensions with one element, which
+  // mean nothing, become those of a tensor without gaps.
   StringId intern(std::string_view text);
   LayoutId intern_layout(DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
   ArgsId intern_args(ArgList args);

@@ -113,6 +113,12 @@ def pairs() -> dict:
         "mistral": _language("MistralForCausalLM", {"model_type": "mistral", **DECODER, "sliding_window": None}),
         "mixtral": _language("MixtralForCausalLM", {"model_type": "mixtral", **DECODER, "num_local_experts": 4}),
         "gemma": _language("GemmaForCausalLM", {"model_type": "gemma", **DECODER, "head_dim": 16}),
+        "gemma, one key head": _language(
+            "GemmaForCausalLM", {"model_type": "gemma", **DECODER, "head_dim": 16, "num_key_value_heads": 1}
+        ),
+        "llama, one key head, one sequence": _language(
+            "LlamaForCausalLM", {"model_type": "llama", **DECODER, "num_key_value_heads": 1}, (1, 8)
+        ),
         "t5": _language("T5ForConditionalGeneration", T5),
         "t5 gated": _language("T5ForConditionalGeneration", T5_GATED),
         "t5 without dropout": _language("T5ForConditionalGeneration", {**T5, "dropout_rate": 0.0}, (2, 8)),

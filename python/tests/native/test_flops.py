@@ -5,6 +5,24 @@ import pytest
 import tidemark
 
 pytestmark = pytest.mark.fast
+NAMES = [
+    "gpt2",
+    "llama",
+    "llama, all heads their own",
+    "qwen2",
+    "mistral",
+    "mixtral",
+    "gemma",
+    "t5",
+    "t5 gated",
+    "bert",
+    "vit",
+    "resnet of transformers",
+    "toy gpt",
+    "unet",
+    "resnet18",
+    "resnet50",
+]
 
 
 def flops(step, *kinds):
@@ -29,13 +47,22 @@ def test_gpt2_forward():
     assert flops(tidemark.native("gpt2", batch=1, seq=1024), "forward") == expected
 
 
-def test_torch_counts_the_same():
+# PyTorch counts neither attention on a CPU (the products of the plain kernel it does) nor grouped products.
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore")
+def test_torch_counts_the_same(name):
     torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    from . import plain_models as plain
+    from . import families
 
-    model = plain.ResNet(plain.BasicBlock, [2, 2, 2, 2])
-    with FlopCounterMode(display=False) as counter:
-        model(torch.randn(1, 3, 224, 224)).sum().backward()
-    assert counter.get_total_flops() == flops(tidemark.native("resnet18", batch=1, image=224), "forward", "loss", "backward")
+    config, options, build = families.pairs()[name]
+    model, loss = build()
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        loss().backward()
+    native = tidemark.native(config, attention="math", **options)
+    grouped = sum(op.flops for op in native.ops if op.name == "aten._grouped_mm.default")
+    assert (grouped > 0) == (name == "mixtral")
+    assert flops(native, "forward", "loss", "backward") - grouped == counter.get_total_flops() > 0

@@ -97,7 +97,7 @@ def test_autocast(name, word):
 
 
 # For norms of half precision with weights in single, fake tensors make up other types than the kernels.
-@pytest.mark.parametrize("name", ["bert", "resnet18"])
+@pytest.mark.parametrize("name", ["bert", "resnet18", "resnet of transformers", "unet"])
 def test_autocast_of_norms(name):
     around = lambda: torch.autocast("cpu", dtype=torch.bfloat16)  # noqa: E731
     compare(name, {"around": around, "mode": "real"}, precision="autocast-bf16")

@@ -49,6 +49,26 @@ def weighted_bce(z, y):
     return F.binary_cross_entropy_with_logits(z, y, pos_weight=torch.ones(4096))
 
 
+def summed_mse(z, y):
+    return F.mse_loss(z, y, reduction="sum")
+
+
+def kl(z, y):
+    return F.kl_div(F.log_softmax(z, -1), y, reduction="batchmean")
+
+
+def cosine(z, y):
+    return F.cosine_embedding_loss(z, y, torch.ones(256))
+
+
+def triplet(z, y):
+    return F.triplet_margin_loss(z, y, 1 - y)
+
+
+def smoothed(z, y):
+    return F.cross_entropy(z, y.argmax(-1), label_smoothing=0.1)
+
+
 CASES = {
     "kept": (KeepsItsActivation, 64, lambda: square),
     "old norms": (normed, 64, lambda: square),
@@ -56,6 +76,18 @@ CASES = {
     "weighted bce with logits": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(weighted_bce)),
     "bce": (lambda: nn.Sequential(nn.Linear(16, 4096), nn.Sigmoid()), 16, lambda: with_targets(F.binary_cross_entropy)),
     "soft margin": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.soft_margin_loss)),
+    "mse": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.mse_loss)),
+    "mse, summed": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(summed_mse)),
+    "smooth l1": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.smooth_l1_loss)),
+    "huber": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.huber_loss)),
+    "l1": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.l1_loss)),
+    "kl": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(kl)),
+    "poisson": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.poisson_nll_loss)),
+    "hinge": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.hinge_embedding_loss)),
+    "many labels": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.multilabel_soft_margin_loss)),
+    "cosine": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(cosine)),
+    "triplet": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(triplet)),
+    "smoothed classes": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(smoothed)),
 }
 
 

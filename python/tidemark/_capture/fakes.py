@@ -115,14 +115,18 @@ def _number_in_a_whole_storage(func, args, kwargs):
     """The kernels compute the loss of every element and then shrink that very tensor to the one number, which does not
     shrink its storage."""
     out = func(*args, **kwargs)
-    return out if out.dim() else torch.empty_like(args[0]).resize_(())
+    if out.dim():
+        return out
+    return torch.empty(torch.broadcast_shapes(args[0].size(), args[1].size()), dtype=out.dtype).resize_(())
 
 
 _layouts_seen: dict = {}
 
 CURES = {
     aten.binary_cross_entropy.default: _number_in_a_whole_storage,
+    aten.mse_loss.default: _number_in_a_whole_storage,
     aten.native_layer_norm_backward.default: _contiguous_layer_norm_backward,
+    aten.smooth_l1_loss.default: _number_in_a_whole_storage,
     aten.soft_margin_loss.default: _number_in_a_whole_storage,
 }
 if hasattr(aten, "mkldnn_rnn_layer"):
