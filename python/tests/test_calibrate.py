@@ -69,3 +69,49 @@ def test_what_cannot_be_is_refused(step, tmp_path):
     with pytest.raises(ValueError, match="clock is 'sun'"):
         tidemark.calibrate(step, tmp_path / "a.json", clock="sun")
     assert not (tmp_path / "a.json").exists()
+
+
+def test_a_step_is_run_as_it_was_recorded(step):
+    from tidemark import calibration
+
+    run = calibration._Run(step, "cpu", calibration.time.perf_counter_ns)
+    with torch.no_grad():
+        first, second = run.once(), run.once()
+    assert first.keys() == second.keys() == {op.id for op in step.ops}  # none of them failed
+    # What is held at the end is what the replay says is alive then.
+    alive = {storage for storage, holders in run._holders.items() if holders}
+    assert alive == {row["id"] for row in tidemark.simulate(step).alive_at_end}
+
+
+def test_a_run_works_on_what_the_ops_before_have_made(step):
+    from tidemark import calibration
+
+    seen = []
+
+    class Watching(calibration._Run):
+        def _run(self, op, times):
+            super()._run(op, times)
+            row = step.ops[op]
+            made = [step.tensors[t].storage for t, alias, _ in row.outputs if alias == "fresh"]
+            seen.append(all(self._storages[s].nbytes() == step.storages[s].bytes for s in made))
+
+    with torch.no_grad():
+        Watching(step, "cpu", calibration.time.perf_counter_ns).once()
+    assert seen and all(seen)
+
+
+def test_an_op_that_cannot_be_run_in_order_is_run_alone(step, tmp_path, monkeypatch):
+    from tidemark import calibration
+
+    plain = calibration._Run._run
+
+    def some(self, op, times):
+        plain(self, op, times)
+        if self._ops[op].name == "aten.relu.default":
+            times.pop(op)
+
+    monkeypatch.setattr(calibration._Run, "_run", some)
+    path = tmp_path / "mine.json"
+    assert tidemark.calibrate(step, path, seconds_per_op=0.001, workspace=False, progress=False) == []
+    keys = {key.split("(")[0] for key, _, _ in json.loads(path.read_text())["measured"]["ops"]}
+    assert "aten.relu.default" in keys

@@ -2,8 +2,12 @@
 
     tidemark.calibrate(step, "my-machine.json")
 
-runs each different op of a recorded step alone, a few times, and writes a device file with what it found: the cost model
-then uses the measured times for those ops, and fits the rest to them.
+runs the ops of a recorded step a few times and writes a device file with what each different one took: the cost model then
+uses the measured times for those ops, and fits the rest to them.
+
+A step that fits the memory at hand is run as it was recorded: each op on what the ops before it have made, with memory
+taken and given back where the record says, so that caches and the allocator are in the state that a real step finds.
+What cannot be run that way is run alone, on tensors of its own.
 
     tidemark time STEP --device my-machine.json
 """
@@ -31,6 +35,8 @@ _REGION = "checkpoint region"
 _REGION_RANDOM = "checkpoint random state"
 _OVERHEAD = "op overhead"
 _SAVE_EVERY_S = 5.0
+_MOST_MEMORY = 0.5  # of what is there, for a step to be run as a whole
+_PASSES = (5, 30)  # of a whole step: at least, at most
 _CLOCKS = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
 _PROBE = 1024  # of the matrix product that tells the peak of a device that has no data sheet here
 
@@ -55,6 +61,8 @@ def calibrate(
     clock: "wall", or "cpu" to count the process's own time, which is right on a CPU shared with others when torch runs on
     one thread. progress: show a bar; by default when stderr is a terminal.
 
+    seconds_per_op: how long each different op is run, about; a step that is run as a whole gets as much for all of them.
+
     Returns the keys of the ops that could not be run; the model prices those.
     """
     import torch
@@ -75,11 +83,16 @@ def calibrate(
         for key, row in _time_region(device, _CLOCKS[clock]).items():
             table.add(key, *row)
         if device == "cpu":
-            table.add(_OVERHEAD, *_time_overhead(_CLOCKS[clock], seconds_per_op))
+            table.add(_OVERHEAD, *_time_overhead(_CLOCKS[clock]))
     old = torch.is_grad_enabled()
     torch.set_grad_enabled(False)
     torch.set_flush_denormal(True)  # values shrink when an op is repeated in place
     try:
+        if missing and _fits(step, device):
+            for key, row in _time_in_order(step, device, seconds_per_op * len(missing), _CLOCKS[clock], bar).items():
+                if key in missing:
+                    table.add(key, *row)
+                    del missing[key]
         for key, op in missing.items():
             bar.show(op.name)
             found = _time_op(step, op, device, seconds_per_op, _CLOCKS[clock])
@@ -95,6 +108,146 @@ def calibrate(
     if workspace and device == "cpu":
         _write_workspace(step, kinds, target)
     return failed
+
+
+# -- a whole step --
+
+
+def _fits(step: Step, device: str) -> bool:
+    import torch
+
+    if device == "cpu":
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    else:
+        there = torch.cuda.mem_get_info()[0]
+    return _core.simulate(step).peak_bytes <= _MOST_MEMORY * there
+
+
+def _time_in_order(step: Step, device: str, seconds: float, now: Any, bar: _Bar) -> dict[str, tuple[int, int]]:
+    """By key: the mean over the ops that have it of each one's median, and the same of half the distance between its
+    quartiles, in nanoseconds. Ops that could not be run are missing."""
+    run = _Run(step, device, now)
+    times: dict[int, list[int]] = {}
+    began = time.perf_counter()
+    passes = 0
+    while passes < _PASSES[0] or (passes < _PASSES[1] and time.perf_counter() - began < seconds):
+        found = run.once()
+        passes += 1
+        if passes > 1:  # the first one warms up
+            for op, ns in found.items():
+                times.setdefault(op, []).append(ns)
+        bar.note(f"pass {passes} of the whole step")
+    by_key: dict[str, list[tuple[int, int]]] = {}
+    for op, found in times.items():
+        found.sort()
+        n = len(found)
+        row = (found[n // 2], (found[(3 * n) // 4] - found[n // 4]) // 2)
+        by_key.setdefault(_core.workspace_key(step, op), []).append(row)
+    return {key: tuple(sum(column) // len(rows) for column in zip(*rows)) for key, rows in by_key.items()}
+
+
+class _Run:
+    """A recorded step, run again on made-up values: storages come and go as the record says."""
+
+    def __init__(self, step: Step, device: str, now: Any) -> None:
+        self._step, self._device, self._now = step, device, now
+        self._events = [(event[0], event[1]) for event in step.events]
+        self._ops = list(step.ops)
+        self._tensors = [(t.storage, t.layout, t.offset) for t in step.tensors]
+        self._layouts = [(l.dtype, tuple(l.shape), tuple(l.stride)) for l in step.layouts]
+        self._saved = [save.tensor for save in step.saves]
+        made = {operand for kind, operand in self._events if kind == "alloc"}
+        self._resident = [i for i in range(len(step.storages)) if i not in made]
+        self._dtype_of = {}  # of a storage: the type of the first tensor in it
+        for storage, layout, _ in self._tensors:
+            self._dtype_of.setdefault(storage, self._layouts[layout][0])
+        self._bytes = [s.bytes for s in step.storages]
+        freed = {operand for kind, operand in self._events if kind == "free"}
+        self._kept = {i: self._filled(i) for i in self._resident if i not in freed}  # from one run to the next
+        self._broken: set[int] = set()  # ops that failed once
+
+    def once(self) -> dict[int, int]:
+        """By op: nanoseconds."""
+        self._storages: dict[int, Any] = {i: self._kept[i] if i in self._kept else self._filled(i) for i in self._resident}
+        self._holders = dict.fromkeys(self._resident, 1)
+        times: dict[int, int] = {}
+        for kind, operand in self._events:
+            if kind == "begin":
+                self._run(operand, times)
+            elif kind == "alloc":
+                self._hold(operand)
+            elif kind == "free":
+                self._let_go(operand)
+            elif kind in ("pack", "unpack"):
+                self._hold(self._tensors[self._saved[operand]][0])
+            elif kind in ("drop", "release"):
+                self._let_go(self._tensors[self._saved[operand]][0])
+        self._storages = {}
+        return times
+
+    def _hold(self, storage: int) -> None:
+        self._holders[storage] = self._holders.get(storage, 0) + 1
+
+    def _let_go(self, storage: int) -> None:
+        self._holders[storage] -= 1
+        if not self._holders[storage]:
+            self._storages.pop(storage, None)
+
+    def _filled(self, storage: int) -> Any:
+        import torch
+
+        dtype = getattr(torch, self._dtype_of.get(storage, "uint8"))
+        count = -(-self._bytes[storage] // dtype.itemsize)
+        flat = torch.zeros(count, dtype=dtype, device=self._device)
+        if dtype.is_floating_point:
+            flat.fill_(0.02)
+            flat[::2] = 0.01
+        return flat.untyped_storage()
+
+    def _tensor(self, tensor: int) -> Any:
+        import torch
+
+        storage, layout, offset = self._tensors[tensor]
+        if storage not in self._storages:
+            self._storages[storage] = self._filled(storage)
+        dtype, shape, stride = self._layouts[layout]
+        return torch.empty(0, dtype=getattr(torch, dtype), device=self._device).set_(self._storages[storage], offset, shape, stride)
+
+    def _run(self, op: int, times: dict[int, int]) -> None:
+        import torch
+
+        row = self._ops[op]
+        out = None
+        if op not in self._broken:
+            try:
+                func = _overload(row.name)
+                args, kwargs = _given(row, func, [self._tensor(t) for t in row.inputs], self._device)
+                wait = torch.cuda.synchronize if self._device != "cpu" else None
+                start = self._now()
+                out = func(*args, **kwargs)
+                if wait:
+                    wait()
+                times[op] = self._now() - start
+            except Exception:  # made-up values do not suit every op
+                self._broken.add(op)
+                times.pop(op, None)
+        self._keep(row, out)
+
+    def _keep(self, row: Any, out: Any) -> None:
+        """What the op has made stands for the storages of its outputs; what it should have made and has not comes later,
+        when somebody asks for it."""
+        import torch
+
+        flat = out if isinstance(out, (list, tuple)) else [out]
+        found = [t for item in flat for t in (item if isinstance(item, (list, tuple)) else [item]) if isinstance(t, torch.Tensor)]
+        fresh = [output for output in row.outputs if output[1] == "fresh"]
+        if len(found) < len(fresh):
+            return
+        # Results come in the order of the schema; changed inputs that are not returned stand among the outputs, too.
+        returned = row.outputs if len(found) == len(row.outputs) else fresh
+        for output, tensor in zip(returned, found):
+            if output[1] == "fresh" and tensor.untyped_storage().nbytes() >= self._bytes[self._tensors[output[0]][0]]:
+                self._storages[self._tensors[output[0]][0]] = tensor.untyped_storage()
 
 
 # -- one op --
@@ -159,8 +312,9 @@ def _time_region(device: str, now: Any) -> dict[str, tuple[int, int]]:
     return {_REGION: (region, region // 5), _REGION_RANDOM: (max(0, median["random"] - median["region"]), 0)}
 
 
-def _time_overhead(now: Any, seconds: float) -> tuple[int, int]:
-    """What an op costs more inside a step than alone: a step of small ops, less what they take alone, for each."""
+def _time_overhead(now: Any) -> tuple[int, int]:
+    """What an op costs beside itself in a program's own step (its module, its node): a step of small ops, less the ops run
+    again in order, for each."""
     import torch
 
     from .recording import capture
@@ -175,21 +329,17 @@ def _time_overhead(now: Any, seconds: float) -> tuple[int, int]:
         optimizer.step()
 
     step = capture(run, model, optimizer, workspace=False)
-    alone: dict[str, int] = {}
-    total = 0
-    with torch.no_grad():
-        for op in step.ops:
-            key = _core.workspace_key(step, op.id)
-            if key not in alone:
-                alone[key] = (_time_op(step, op, "cpu", min(seconds, 0.01), now) or (0, 0))[0]
-            total += alone[key]
-    times = []
+    again = _Run(step, "cpu", now)
+    times, alone = [], []
     for _ in range(30):
         start = now()
         run()
         times.append(now() - start)
+        with torch.no_grad():
+            alone.append(sum(again.once().values()))
     times.sort()
-    return max(0, (times[15] - total) // len(step.ops)), (times[22] - times[7]) // (2 * len(step.ops))
+    alone.sort()
+    return max(0, (times[15] - alone[15]) // len(step.ops)), (times[22] - times[7]) // (2 * len(step.ops))
 
 
 def _overload(name: str):
@@ -215,9 +365,10 @@ def _extent(step: Step, tensor: int) -> int:
 
 def _arguments(step: Step, op: Any, func: Any, device: str) -> tuple[list, dict]:
     """The op's arguments with tensors of the recorded layouts and values that suit most ops."""
-    import torch
+    return _given(op, func, [_tensor(step, t, device) for t in op.inputs], device)
 
-    made = [_tensor(step, t, device) for t in op.inputs]
+
+def _given(op: Any, func: Any, made: list, device: str) -> tuple[list, dict]:
     args: list = []
     kwargs: dict = {}
     for argument in func._schema.arguments:
@@ -431,6 +582,11 @@ class _Bar:
         if self.shown:
             full = 30 * self.done // self.count
             sys.stderr.write(f"\rcalibrating [{'#' * full}{'.' * (30 - full)}] {self.done}/{self.count} {name[:36]:36}")
+            sys.stderr.flush()
+
+    def note(self, text: str) -> None:
+        if self.shown:
+            sys.stderr.write(f"\rcalibrating: {text:60}")
             sys.stderr.flush()
 
     def end(self) -> None:
