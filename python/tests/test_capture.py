@@ -429,6 +429,43 @@ def test_the_cpu_records_its_own_attention():
     assert "aten._scaled_dot_product_flash_attention_for_cpu.default" in names
 
 
+@pytest.mark.parametrize("mode", ["fake", "real"])
+def test_hooks_on_gradients_run(mode):
+    model = Wrap(lambda m, v: m.a(v))
+    model.a.weight.register_hook(lambda g: g * 2)
+    seen = []
+    model.a.bias.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.neg()))
+    names = names_of(captured(model, x(), mode=mode).ops)
+    assert names.count("aten.mul.Tensor") == 1 and names.count("aten.neg.default") == 1
+    assert seen and model.a.weight.grad is None
+
+
+def optimizer_in_backward():
+    model = torch.nn.Sequential(torch.nn.Linear(W, W), torch.nn.Tanh(), torch.nn.Linear(W, W))
+    optimizers = {p: torch.optim.AdamW([p], foreach=False) for p in model.parameters()}
+
+    def step_and_forget(p):
+        optimizers[p].step()
+        optimizers[p].zero_grad()
+
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(step_and_forget)
+    return model, list(optimizers.values())
+
+
+def test_an_optimizer_that_steps_in_backward():
+    steps = []
+    for mode in ("fake", "real"):
+        model, optimizers = optimizer_in_backward()
+        batch = x()
+        steps.append(tidemark.capture(lambda: model(batch).sum().backward(), model, optimizers, mode=mode, workspace=False))
+        assert all(p.grad is None for p in model.parameters())
+        assert all(isinstance(p, torch.nn.Parameter) and type(p.data) is torch.Tensor for p in model.parameters())
+    assert steps[0].fingerprint == steps[1].fingerprint
+    names = names_of(steps[0].ops)
+    assert names.count("aten.addcdiv_.default") == 4  # one update for each parameter
+
+
 HALF, SINGLE = torch.bfloat16, torch.float32
 
 

@@ -91,7 +91,29 @@ CASES = {
 }
 
 
+def in_backward():
+    """An optimizer for each parameter, which steps as soon as its gradient is complete."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(256, 256), nn.ReLU()) for _ in range(6)])
+    optimizers = {p: torch.optim.AdamW([p], foreach=False) for p in model.parameters()}
+
+    def step_and_forget(p):
+        optimizers[p].step()
+        optimizers[p].zero_grad()
+
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(step_and_forget)
+    x = torch.randn(64, 256)
+
+    def step():
+        square(model(x)).backward()
+
+    return step, model, list(optimizers.values())
+
+
 def build(name):
+    if name == "optimizer in backward":
+        return in_backward()
     make, width, make_loss = CASES[name]
     torch.manual_seed(0)
     model, loss = make(), make_loss()
@@ -118,7 +140,7 @@ def measured_peak(name):
 
 
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, "optimizer in backward"])
 def test_the_peak_is_the_allocators(name):
     measured = measured_peak(name)
     timeline = tidemark.simulate(tidemark.capture(*build(name), mode="fake"))

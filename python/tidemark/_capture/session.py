@@ -367,6 +367,7 @@ def _swap_model(model, fakes: Fakes, mode: FakeRecordMode) -> dict:
                 fake.__dict__.update(parameter.__dict__)
                 if parameter.grad is not None:
                     fake.grad = fakes.of(parameter.grad)
+                _copy_hooks(parameter, fake)
                 parameters[parameter] = fake
                 mode.stand_ins[id(parameter)] = fake
             module._parameters[name] = fake
@@ -379,6 +380,29 @@ def _swap_model(model, fakes: Fakes, mode: FakeRecordMode) -> dict:
                 mode.give_shadow(fake, buffer)
             module._buffers[name] = fake
     return parameters
+
+
+def _copy_hooks(parameter, fake) -> None:
+    """What the program does with gradients, it does with fake ones. A hook that runs when a gradient is complete often looks its
+    parameter up somewhere (the optimizer of that one), so it is given the real one, with the fake gradient."""
+
+    def complete(hook):
+        def run(_):
+            kept = parameter.grad
+            parameter.grad = given = fake.grad
+            try:
+                hook(parameter)
+                if parameter.grad is not given:
+                    fake.grad = parameter.grad
+            finally:
+                parameter.grad = kept
+
+        return run
+
+    for hook in (parameter._backward_hooks or {}).values():
+        fake.register_hook(hook)
+    for hook in (parameter._post_accumulate_grad_hooks or {}).values():
+        fake.register_post_accumulate_grad_hook(complete(hook))
 
 
 def _swap_optimizer(optimizer, fakes: Fakes, parameters: dict, mode: FakeRecordMode) -> None:
