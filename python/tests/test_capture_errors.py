@@ -131,6 +131,21 @@ def refused(match, *args, **kwargs):
         tidemark.capture(*args, workspace=False, **kwargs)
 
 
+@pytest.mark.parametrize("mode", ["auto", "fake", "real"])
+def test_sparse_gradients_are_refused(mode):
+    model = nn.Embedding(16, 8, sparse=True)
+    optimizer = torch.optim.SparseAdam(model.parameters())
+    ids = torch.arange(4)
+
+    def step():
+        optimizer.zero_grad()
+        model(ids).sum().backward()
+        optimizer.step()
+
+    refused("makes sparse tensors.*sparse=False", step, model, optimizer, mode=mode)
+    assert model.weight.grad is None
+
+
 def test_what_is_refused():
     model = nn.Linear(8, 8)
     step = lambda: model(torch.randn(4, 8)).sum().backward()  # noqa: E731

@@ -68,6 +68,13 @@ def _record(session: Session, step_fn):
         return session.result()
     except _core.Error as error:
         raise CaptureError(_why_not_a_step(session.recorder, error)) from error
+    except NotImplementedError as error:
+        if "Cannot access storage of" not in str(error):
+            raise
+        raise CaptureError(
+            "the step makes sparse tensors, which have no storage to count; make them dense, for example with "
+            f"nn.Embedding(sparse=False) ({error})"
+        ) from error
 
 
 def _why_not_a_step(recorder: Recorder, error: _core.Error) -> str:
