@@ -120,14 +120,6 @@ step::Step record(const Config& config, const StepOptions& options) {
                  .expected = "float32 or bfloat16",
                  .got = "float16",
                  .remedy = "record the model with the PyTorch capture instead"});
-  const auto* decoder = std::get_if<LlamaConfig>(&config);
-  if (decoder != nullptr && decoder->experts != 0 && options.training.autocast)
-    throw Error({.kind = ErrorKind::kInput,
-                 .place = "precision",
-                 .problem = "native mixtures of experts do not run under autocast",
-                 .expected = "fp32, bf16 or bf16-master",
-                 .got = {},
-                 .remedy = "record the model with the PyTorch capture instead"});
   check_training(options.training);
   const Batch batch = batch_of(config, options);
   nn::Runtime rt(options.target);

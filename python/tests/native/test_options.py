@@ -15,7 +15,7 @@ from . import families  # noqa: E402
 from .compare import first_difference  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-EVERY = ["gpt2", "llama", "qwen2", "gemma", "t5", "t5 gated", "vit", "toy gpt"]
+EVERY = ["gpt2", "llama", "qwen2", "gemma", "mixtral", "t5", "t5 gated", "vit", "toy gpt"]
 
 
 class MasterAdamW(torch.optim.Optimizer):
