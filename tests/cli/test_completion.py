@@ -11,6 +11,9 @@ import pytest
 
 pytestmark = pytest.mark.fast
 
+INSPECT = {"--help", "--json", "--dump", "--largest", "--ops"} | {
+    f"--{name}" for name in "batch seq image dtype precision attention micro-batches clip-norm optimizer form target".split()
+}
 COMMANDS = {"models", "capture", "inspect", "validate", "memory", "time", "sac", "devices", "completion"}
 
 
@@ -85,7 +88,7 @@ def test_bash_offers_what_the_command_takes(cli, script, folder):
     assert offered("ins") == {"inspect"}
     assert offered("--v") == {"--version"}
     assert offered("completion", "") == {"bash", "zsh", "fish"}
-    assert offered("inspect", "--") == {"--help", "--json", "--dump", "--largest", "--ops"}
+    assert offered("inspect", "--") == INSPECT
     assert offered("inspect", "--largest", "") == set()
     assert offered("inspect", "") == {"mine.step.jsonl", "two words.step.jsonl", "steps"}
     assert offered("validate", "mine.step.jsonl", "steps/") == {"steps/deep.step.jsonl"}
@@ -183,7 +186,7 @@ def test_fish_offers_what_the_command_takes(cli, script, folder):
     assert offered("tidemark ins") == {"inspect"}
     assert offered("tidemark --json ") == COMMANDS
     assert offered("tidemark completion ") == {"bash", "zsh", "fish"}
-    assert offered("tidemark inspect --") == {"--help", "--json", "--dump", "--largest", "--ops"}
+    assert offered("tidemark inspect --") == INSPECT
     assert offered("tidemark inspect --largest ") == set()
     assert offered("tidemark inspect mi") == {"mine.step.jsonl"}
     assert offered("tidemark validate mine.step.jsonl steps/") == {"steps/deep.step.jsonl"}

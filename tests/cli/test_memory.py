@@ -142,3 +142,28 @@ def test_a_device_brings_its_allocator_overhead_and_memory(cli, example):
     assert "memory of t4" in text and "too little by" in text and "1,097,152 B" in text
     own = cli.json("memory", example, "--device", "cpu")
     assert (own["allocator"], own["device_bytes"]) == ("exact", own["peak_bytes"])
+
+
+def model_step(cli, *options):
+    return json.loads(cli("memory", "toy-gpt", *options, "--json").stdout)
+
+
+def test_a_model_is_run_as_asked(cli):
+    small, large = model_step(cli, "--batch", "1"), model_step(cli, "--batch", "4")
+    assert small["start_bytes"] < large["start_bytes"]  # the batch is there from the start
+    assert small["peak_bytes"] < large["peak_bytes"]
+
+
+def test_a_model_runs_the_kernels_of_the_device(cli):
+    # On CUDA the optimizer works on lists, and every allocation is rounded to 512 B.
+    assert "_foreach_" in cli("inspect", "toy-gpt", "--target", "cuda", "--dump").stdout
+    assert "_foreach_" not in cli("inspect", "toy-gpt", "--dump").stdout
+    assert model_step(cli, "--device", "t4")["peak"] == model_step(cli, "--target", "cuda", "--allocator", "caching")["peak"]
+    assert model_step(cli, "--device", "t4", "--target", "cpu")["peak"] != model_step(cli, "--device", "t4")["peak"]
+
+
+@pytest.mark.parametrize("command", [["memory"], ["inspect"], ["time", "--device", "t4"]])
+def test_options_of_models_do_not_suit_a_file(cli, example, command):
+    done = cli(*command, str(example), "--batch", "2")
+    assert done.returncode == 1
+    assert "[--batch] the option is for models" in done.stderr

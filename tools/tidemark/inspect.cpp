@@ -29,6 +29,7 @@ struct InspectOptions {
   bool dump = false;
   std::size_t largest = 5;
   std::size_t ops = 8;
+  NativeOptions native;
 };
 
 std::string others(std::size_t count) {
@@ -178,7 +179,7 @@ Json summary_json(const StepSummary& s, const InspectOptions& options) {
 }
 
 ExitCode inspect(const InspectOptions& options, const Console& console) {
-  const step::Step step = read_step_argument(options.step);
+  const step::Step step = read_step_argument(options.step, options.native);
   if (options.dump && !console.json()) {
     console.print(step::dump(step));
     return ExitCode::kOk;
@@ -208,6 +209,7 @@ Command add_inspect(CLI::App& root) {
   app->add_flag("--dump", options->dump, "show the whole step as text, event by event");
   add_count(*app, "--largest", options->largest, "list the N largest storages");
   add_count(*app, "--ops", options->ops, "list the N most frequent kinds of ops");
+  add_native_options(*app, options->native);
   return {app, [options](Console& console) { return inspect(*options, console); }};
 }
 

@@ -36,6 +36,7 @@ struct MemoryOptions {
   std::string device;
   bool no_early_stop = false;
   bool no_rng = false;
+  NativeOptions native;
 };
 
 MemoryView view_named(const std::string& name) {
@@ -75,15 +76,16 @@ void replay_into(MemoryReport& report) {
       report.step, report.timeline, {.expandable_segments = report.allocator == AllocatorModel::kExpandable});
 }
 
-ExitCode run_memory(const MemoryOptions& options, const Console& console) {
+ExitCode run_memory(MemoryOptions options, const Console& console) {
   const plan::Policy policy = plan::parse_policy(options.policy, "--plan");
   std::int64_t overhead_bytes = options.overhead.empty() ? 0 : parse_bytes(options.overhead, "--overhead");
   std::optional<device::Device> device;
   if (!options.device.empty()) {
     device = device::find_device(options.device);
     if (options.overhead.empty()) overhead_bytes = device->overhead_bytes.value;
+    follow_device(options.native, device->kind);
   }
-  step::Step step = read_step_argument(options.step);
+  step::Step step = read_step_argument(options.step, options.native);
   plan::Plan plan =
       plan::make_plan(step, policy, {.preserve_rng = !options.no_rng, .early_stop = !options.no_early_stop});
   MemoryReport report{.file = options.step,
@@ -118,8 +120,8 @@ Command add_memory(CLI::App& root) {
       {.name = "memory",
        .summary = "Tell the memory of a step under a checkpointing plan",
        .examples = {{{"build/tidemark memory examples/steps/two_layer_mlp.step.jsonl", "its peak, and what holds it"},
-                     {"build/tidemark memory examples/steps/two_layer_mlp.step.jsonl --plan full", "with checkpoints"},
-                     {"build/tidemark memory examples/steps/two_layer_mlp.step.jsonl --by module", "by module"}}}});
+                     {"build/tidemark memory gpt2 --batch 4 --seq 512 --plan full", "a model, checkpointed"},
+                     {"build/tidemark memory resnet50 --batch 32 --device t4 --by module", "does it fit?"}}}});
   const auto options = std::make_shared<MemoryOptions>();
   app->add_option(std::string(kStepName), options->step, kStepHelp)->required();
   app->add_option("--plan", options->policy, "what is checkpointed: none (default), full, every:K or selective")
@@ -144,6 +146,7 @@ Command add_memory(CLI::App& root) {
       ->type_name("SIZE");
   app->add_flag("--no-early-stop", options->no_early_stop, "recompute units to their end");
   app->add_flag("--no-rng", options->no_rng, "checkpoints do not keep the RNG state");
+  add_native_options(*app, options->native);
   return {app, [options](Console& console) { return run_memory(*options, console); }};
 }
 

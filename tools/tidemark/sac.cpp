@@ -238,13 +238,13 @@ Json json_of(const SacReport& report, const SacOptions& options) {
   return json;
 }
 
-// A native model runs the kernels of the device whose times are asked for.
-bool is_cpu(const SacOptions& options) {
-  return options.cost == kOwnCost && device::find_device(options.device).kind == device::DeviceKind::kCpu;
+// PyTorch's own estimators know CUDA devices only.
+device::DeviceKind device_kind(const SacOptions& options) {
+  return options.cost == kOwnCost ? device::find_device(options.device).kind : device::DeviceKind::kCuda;
 }
 
-ExitCode run_sac(SacOptions options, bool is_target_given, const Console& console) {
-  if (!is_target_given && !is_cpu(options)) options.native.target = "cuda";
+ExitCode run_sac(SacOptions options, const Console& console) {
+  follow_device(options.native, device_kind(options));
   const step::Step step = read_step_argument(options.step, options.native);
   const std::vector<double> times = op_times(step, options);
   if (!options.export_to.empty()) {
@@ -288,7 +288,7 @@ Command add_sac(CLI::App& root) {
                   "also write the statistics of all modules, for PyTorch's own planner, to FILE")
       ->type_name("FILE");
   add_native_options(*app, options->native);
-  return {app, [options, app](Console& console) { return run_sac(*options, app->count("--target") > 0, console); }};
+  return {app, [options](Console& console) { return run_sac(*options, console); }};
 }
 
 }  // namespace tidemark::cli

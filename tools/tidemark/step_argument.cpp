@@ -92,8 +92,7 @@ void add_native_options(CLI::App& app, NativeOptions& options) {
                  "fp32 (default), bf16, fp16, with -master a float32 copy, or autocast-bf16")
       ->type_name("WORD")
       ->check(CLI::IsMember(words(zoo::precisions())))
-      ->excludes("--dtype")
-      ->each([&options](const std::string&) { options.has_precision = true; });
+      ->excludes("--dtype");
   app.add_option("--attention", options.attention, "kernel of attention: auto (default), math, flash or efficient")
       ->type_name("KERNEL")
       ->check(CLI::IsMember({"auto", "math", "flash", "efficient"}));
@@ -102,12 +101,19 @@ void add_native_options(CLI::App& app, NativeOptions& options) {
   app.add_option("--optimizer", options.optimizer, "adamw (default), adam, sgd, momentum or none")
       ->type_name("NAME")
       ->check(CLI::IsMember({"adamw", "adam", "sgd", "momentum", "none"}));
-  app.add_option("--form", options.form, "how the optimizer runs: for-loop (default), foreach or fused")
+  app.add_option("--form", options.form, "for-loop (default), foreach (default on CUDA) or fused")
       ->type_name("FORM")
       ->check(CLI::IsMember({"for-loop", "foreach", "fused"}));
-  app.add_option("--target", options.target, "whose kernels: cpu (default) or cuda")
+  app.add_option("--target", options.target, "whose kernels: cpu, or cuda (default with a GPU)")
       ->type_name("DEVICE")
       ->check(CLI::IsMember({"cpu", "cuda"}));
+  for (const char* name : {"--batch", "--seq", "--image", "--dtype", "--precision", "--attention", "--micro-batches",
+                           "--clip-norm", "--optimizer", "--form", "--target"})
+    app.get_option(name)->each([&options, name](const std::string&) { options.given = name; });
+}
+
+void follow_device(NativeOptions& options, device::DeviceKind kind) {
+  if (options.target.empty() && kind != device::DeviceKind::kCpu) options.target = "cuda";
 }
 
 zoo::StepOptions step_options(const NativeOptions& options) {
@@ -117,12 +123,13 @@ zoo::StepOptions step_options(const NativeOptions& options) {
   result.image = static_cast<std::int64_t>(options.image);
   result.dtype = dtype_named(options.dtype);
   result.training.optimizer = optimizer_named(options.optimizer);
-  result.training.form = form_named(options.form);
+  const bool is_cuda = options.target == "cuda";
+  result.training.form = form_named(options.form.empty() && is_cuda ? "foreach" : options.form);
   result.training.micro_batches = static_cast<std::int64_t>(options.micro_batches);
   result.training.clip_norm = options.clip_norm;
-  if (options.has_precision) zoo::set_precision(result, options.precision);
+  if (!options.precision.empty()) zoo::set_precision(result, options.precision);
   result.attention = attention_named(options.attention);
-  result.target = options.target == "cuda" ? nn::Target::kCuda : nn::Target::kCpu;
+  result.target = is_cuda ? nn::Target::kCuda : nn::Target::kCpu;
   return result;
 }
 
@@ -134,7 +141,16 @@ zoo::Config read_model_argument(const std::string& argument) {
 }
 
 step::Step read_step_argument(const std::string& argument, const NativeOptions& options) {
-  if (is_file(argument) && !holds_config(argument)) return step::read_step(argument);
+  if (is_file(argument) && !holds_config(argument)) {
+    if (options.given.empty()) return step::read_step(argument);
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = options.given,
+                 .problem = fmt::format("the option is for models that are run now, and {} is a step that was recorded",
+                                        argument),
+                 .expected = {},
+                 .got = {},
+                 .remedy = "leave it out, or record the step again with it"});
+  }
   return zoo::record(read_model_argument(argument), step_options(options));
 }
 

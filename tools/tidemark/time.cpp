@@ -24,10 +24,9 @@ TimeView view_named(const std::string& name) {
   return name == "op" ? TimeView::kOp : TimeView::kKind;
 }
 
-ExitCode run_time(TimeOptions options, bool is_target_given, const Console& console) {
+ExitCode run_time(TimeOptions options, const Console& console) {
   device::Device device = device::find_device(options.device);
-  // A native model runs the kernels of the device it is timed on.
-  if (!is_target_given && device.kind != device::DeviceKind::kCpu) options.native.target = "cuda";
+  follow_device(options.native, device.kind);
   step::Step step = read_step_argument(options.step, options.native);
   cost::StepCost cost = cost::price_step(step, device);
   const TimeReport report{.file = options.step,
@@ -63,7 +62,7 @@ Command add_time(CLI::App& root) {
       ->check(CLI::IsMember({"op", "module"}));
   add_count(*app, "--depth", options->depth, "show modules down to N levels below the root");
   add_native_options(*app, options->native);
-  return {app, [options, app](Console& console) { return run_time(*options, app->count("--target") > 0, console); }};
+  return {app, [options](Console& console) { return run_time(*options, console); }};
 }
 
 }  // namespace tidemark::cli

@@ -31,7 +31,18 @@ _tidemark() {
       case $previous in
         --largest) words="" flags="" files= ;;
         --ops) words="" flags="" files= ;;
-        *) words="" flags="-h --help --json --dump --largest --ops" files=1 ;;
+        --batch) words="" flags="" files= ;;
+        --seq) words="" flags="" files= ;;
+        --image) words="" flags="" files= ;;
+        --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --precision) words="fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16" flags="" files= ;;
+        --attention) words="auto math flash efficient" flags="" files= ;;
+        --micro-batches) words="" flags="" files= ;;
+        --clip-norm) words="" flags="" files= ;;
+        --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
+        --form) words="for-loop foreach fused" flags="" files= ;;
+        --target) words="cpu cuda" flags="" files= ;;
+        *) words="" flags="-h --help --json --dump --largest --ops --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     validate) words="" flags="-h --help --json" files=1 ;;
@@ -45,7 +56,18 @@ _tidemark() {
         --allocator) words="exact rounded caching expandable" flags="" files= ;;
         --device) words="" flags="" files= ;;
         --overhead) words="" flags="" files= ;;
-        *) words="" flags="-h --help --json --plan --by --depth --csv --workspace --allocator --device --overhead --no-early-stop --no-rng" files=1 ;;
+        --batch) words="" flags="" files= ;;
+        --seq) words="" flags="" files= ;;
+        --image) words="" flags="" files= ;;
+        --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --precision) words="fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16" flags="" files= ;;
+        --attention) words="auto math flash efficient" flags="" files= ;;
+        --micro-batches) words="" flags="" files= ;;
+        --clip-norm) words="" flags="" files= ;;
+        --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
+        --form) words="for-loop foreach fused" flags="" files= ;;
+        --target) words="cpu cuda" flags="" files= ;;
+        *) words="" flags="-h --help --json --plan --by --depth --csv --workspace --allocator --device --overhead --no-early-stop --no-rng --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     time)
