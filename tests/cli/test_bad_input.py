@@ -68,7 +68,26 @@ def test_a_file_cut_between_lines_says_what_is_left(cli, root, example, tmp_path
 def test_a_config_without_a_type_is_refused(cli, tmp_path):
     path = tmp_path / "config.json"
     path.write_text('{\n  "architectures": ["LlamaForCausalLM"]\n}\n')
-    assert f"[{path}, line 1" in refusal(cli, path)
+    assert f"[{path}: model_type] the key is missing" in refusal(cli, path)
+
+
+def test_a_step_is_no_model(cli, example, tmp_path):
+    done = cli("capture", example, "-o", tmp_path / "again.step.jsonl")
+    assert done.returncode == 1
+    assert "this is a step that was recorded already; expected a built-in model" in done.stderr
+
+
+@pytest.mark.parametrize("model, option", [("gpt2", "--image"), ("resnet18", "--seq")])
+def test_a_size_that_the_model_does_not_have_is_refused(cli, model, option):
+    done = cli("inspect", model, option, "64")
+    assert done.returncode == 1
+    assert "none: the model takes" in done.stderr
+
+
+def test_sizes_beyond_counting_are_refused(cli):
+    done = cli("inspect", "llama3-8b", "--seq", "445000000")
+    assert done.returncode == 1
+    assert "too large to count" in done.stderr
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,10 +1,12 @@
 // The tape on small programs whose saves, gradients and frees are worked out by hand.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "tidemark/base/error.h"
 #include "tidemark/fake/runtime.h"
 #include "tidemark/ops/aten.h"
 #include "tidemark/ops/autograd.h"
@@ -147,6 +149,28 @@ TEST(Tape, ANumberInATensorsPlaceIsKeptOutOfTheHooksSight) {
   ASSERT_EQ(step.tables().saves.size(), 1u);
   EXPECT_FALSE(step.tables().saves[0].hooked);
   EXPECT_EQ(step[step[step.tables().saves[0].tensor].storage].bytes, 8);  // a double
+}
+
+// An op whose row has no backward would cut a parameter off without a word.
+TEST(Tape, AGradientIsNotLostSilently) {
+  static const ops::Op abs("aten.abs.default");
+  Program p;
+  const Tensor w = p.parameter({4});
+  try {
+    abs(p.rt, {{"self", w}});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("no backward of this op"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("tidemark/ops/pointwise.cpp"));
+  }
+  const NoGrad no_grad(p.rt);
+  EXPECT_NO_THROW(abs(p.rt, {{"self", w}}));
+}
+
+TEST(Tape, ALossWithoutParametersIsRefused) {
+  Program p;
+  const Tensor loss = ops::sum(p.rt, p.input({4}));
+  EXPECT_THROW(p.rt.backward(loss), Error);
 }
 
 }  // namespace

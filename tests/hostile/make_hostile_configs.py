@@ -1,4 +1,4 @@
-"""Writes tests/hostile/configs: one config file for each attack. The message of each stands in config_rows.h."""
+"""Writes tests/hostile/configs: one config file for each attack. The message of each stands in configs_test.cpp."""
 
 import json
 import pathlib
@@ -14,6 +14,7 @@ LLAMA = {
 }
 GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 64}
 T5 = {"model_type": "t5", "num_layers": 2, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_heads": 4, "vocab_size": 64}
+MIXTRAL = {**LLAMA, "model_type": "mixtral", "num_key_value_heads": 2}
 BERT = {**LLAMA, "model_type": "bert"}
 VIT = {**LLAMA, "model_type": "vit", "image_size": 32, "patch_size": 8}
 RESNET = {"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}
@@ -59,13 +60,27 @@ FILES = {
     "groups_not_dividing": {"model_type": "unet", "width": 64, "groups": 7},
     "depth_endless": {"model_type": "unet", "depth": 63},
     "experts_zero": {**LLAMA, "model_type": "mixtral", "num_local_experts": 0},
-    "experts_chosen_too_many": {**LLAMA, "model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 5},
+    "experts_chosen_too_many": {**MIXTRAL, "num_local_experts": 4, "num_experts_per_tok": 5},
+    "router_noise": {**MIXTRAL, "router_jitter_noise": 0.1},
+    "router_loss": {**MIXTRAL, "output_router_logits": True},
     "dropout_one": {**LLAMA, "attention_dropout": 1.0},
     "dropout_negative": {**GPT2, "resid_pdrop": -0.1},
     "eps_negative": {**LLAMA, "rms_norm_eps": -1e-6},
     "padding_outside": {**BERT, "pad_token_id": 64},
     "activation_unknown": {**LLAMA, "hidden_act": "tanh"},
     "cross_attention": {**GPT2, "add_cross_attention": True},
+    "padding_gpt2": {**GPT2, "pad_token_id": 3},
+    "padding_t5": {**T5, "pad_token_id": 3},
+    "rope_yarn": {**LLAMA, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}},
+    "rope_dynamic": {**LLAMA, "rope_parameters": {"type": "dynamic", "factor": 4.0}},
+    "rope_a_text": {**LLAMA, "rope_scaling": "xx"},
+    "window_zero": {**LLAMA, "model_type": "mistral", "num_key_value_heads": 2, "sliding_window": 0},
+    "window_negative": {**MIXTRAL, "sliding_window": -5},
+    "quantized": {**LLAMA, "quantization_config": {"load_in_4bit": True}},
+    "untied_bert": {**BERT, "tie_word_embeddings": False},
+    "chunked_bert": {**BERT, "chunk_size_feed_forward": 8},
+    "one_label": {**VIT, "num_labels": 1},
+    "many_labels": {**RESNET, "problem_type": "multi_label_classification"},
     "proj_unknown": {**T5, "feed_forward_proj": "gated-silu"},
     "type_missing": without(LLAMA, "model_type"),
     "type_unknown": {**LLAMA, "model_type": "perceptron"},

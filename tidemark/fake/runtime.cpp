@@ -1,7 +1,10 @@
 #include "tidemark/fake/runtime.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
+#include "tidemark/base/error.h"
 #include "tidemark/fake/engine.h"
 #include "tidemark/ops/aten.h"
 
@@ -144,16 +147,42 @@ void Runtime::attach(Call& call, std::shared_ptr<GradNode> node) {
   }
 }
 
+// An op whose row has no backward must not stand between a parameter and the loss: the step would be wrong.
+void Runtime::refuse_lost_gradient(const Call& call) const {
+  const Row& row = call.row();
+  if (row.node != nullptr || row.is_constant || !recorder_.grad_enabled) return;
+  bool is_due = false;
+  for (const Tensor* t : call.inputs()) is_due = is_due || (*t).needs_grad();
+  if (!is_due) return;
+  for (const Made& made : call.made()) {
+    if (!made.tensor || made.alias == step::AliasKind::kMutates || !ops::is_floating(made.tensor.dtype())) continue;
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = row.name,
+                 .problem = "native models have no backward of this op, and its input needs a gradient",
+                 .expected = {},
+                 .got = {},
+                 .remedy = fmt::format("add node, saves and backward to its row in {}", row.file)});
+  }
+}
+
 void Runtime::run(Call& call) {
   Tensor original;
   std::shared_ptr<GradNode> node = make_node(call, original);
   recorder_.describe(call);
   call.row().infer(call);
+  refuse_lost_gradient(call);
   recorder_.ran(call, original ? nullptr : node.get());
   if (node != nullptr) attach(call, std::move(node));
 }
 
 void Runtime::backward(const Tensor& loss) {
+  if (loss->grad_fn == nullptr)
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "loss",
+                 .problem = "the loss depends on no parameter that needs a gradient",
+                 .expected = {},
+                 .got = {},
+                 .remedy = "train at least one parameter"});
   static const ops::Op ones_like("aten.ones_like.default");
   const Tensor ones =
       ones_like(*this, {{"self", loss}, {"pin_memory", false}, {"memory_format", "torch.preserve_format"}});

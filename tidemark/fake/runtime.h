@@ -58,6 +58,7 @@ class Runtime final : public ops::Runner {
   friend class AutocastOff;
 
   std::shared_ptr<GradNode> make_node(Call& call, Tensor& original);
+  void refuse_lost_gradient(const Call& call) const;
   void attach(Call& call, std::shared_ptr<GradNode> node);
   ops::Edge edge_of(const Tensor& t);
 

@@ -171,16 +171,18 @@ Tensor flash_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Ten
                                 {"dropout_p", options.dropout},
                                 {"is_causal", options.is_causal},
                                 {"scale", scale}}));
-  const Tensor q = padded(rt, query, padding);
-  const Tensor k = padded(rt, key, padding);
-  const Tensor v = padded(rt, value, padding);
-  const Tensor out = first_of(op.all(rt, {{"query", q},
-                                          {"key", k},
-                                          {"value", v},
-                                          {"dropout_p", options.dropout},
-                                          {"is_causal", options.is_causal},
-                                          {"scale", scale}}));
-  return ops::slice(rt, out, 3, 0, width);
+  Tensor q = padded(rt, query, padding);
+  Tensor k = padded(rt, key, padding);
+  Tensor v = padded(rt, value, padding);
+  Tensor out = first_of(op.all(rt, {{"query", q},
+                                    {"key", k},
+                                    {"value", v},
+                                    {"dropout_p", options.dropout},
+                                    {"is_causal", options.is_causal},
+                                    {"scale", scale}}));
+  Tensor result = ops::slice(rt, out, 3, 0, width);
+  ops::drop(q, k, v, out);
+  return result;
 }
 
 Tensor on_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Tensor& value,

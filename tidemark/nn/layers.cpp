@@ -1,5 +1,6 @@
 #include "tidemark/nn/layers.h"
 
+#include "tidemark/base/error.h"
 #include "tidemark/nn/autocast.h"
 #include "tidemark/ops/aten.h"
 
@@ -109,6 +110,13 @@ Tensor BatchNorm2d::operator()(const Tensor& x) const {
   static const ops::Op add("aten.add_.Tensor");
   static const ops::Op empty("aten.empty.memory_format");
   static const ops::Op norm("aten.native_batch_norm.default");
+  if (x.size(0) * x.size(2) * x.size(3) == 1)
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "image",
+                 .problem = "a batch norm would see one value per channel, which PyTorch refuses in training",
+                 .expected = {},
+                 .got = {},
+                 .remedy = "a larger image or batch"});
   return called({&x}, [&] {
     add.none(rt(), {{"self", batches_}, {"other", 1}});
     const Tensor reserve =

@@ -39,6 +39,7 @@ Optimizer::Optimizer(Net& net, const Training& training, const std::vector<Tenso
   };
   if (training.optimizer == OptimizerKind::kNone) return;
   for (const Tensor& p : parameters) {
+    if (!p->requires_grad) continue;
     Slot slot{.parameter = p, .updated = p, .grad = {}, .step = {}, .first = {}, .second = {}};
     const bool has_master = training.master_copy && p.dtype() != DType::kFloat32;
     const DType type = has_master ? DType::kFloat32 : p.dtype();

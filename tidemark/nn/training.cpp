@@ -1,5 +1,6 @@
 #include "tidemark/nn/training.h"
 
+#include "tidemark/base/error.h"
 #include "tidemark/nn/optimizer.h"
 #include "tidemark/ops/aten.h"
 #include "tidemark/ops/autograd.h"
@@ -33,9 +34,17 @@ void add_bindings(Net& net) {
 }
 
 // The gradients that the step before left.
-void make_gradients(Net& net, const std::vector<Tensor>& parameters) {
+void make_gradients(Net& net, const std::vector<Tensor>& parameters, const std::vector<LeftGradient>& left) {
+  std::size_t trained = 0;
   for (const Tensor& p : parameters) {
+    if (!p->requires_grad) continue;
     Tensor grad = net.rt.leaf(p.dtype(), p.sizes(), p.strides(), false);
+    if (!left.empty()) {
+      grad->strides = left[trained].strides;
+      grad->offset = left[trained].offset;
+      grad->storage->bytes = left[trained].storage_bytes;
+    }
+    ++trained;
     net.rt.recorder().know(*grad->storage, step::Role::kGradient, p->storage);
     auto node = std::make_shared<ops::GradNode>();
     node->name = "torch::autograd::AccumulateGrad";
@@ -67,7 +76,8 @@ void clip_gradients(Runtime& rt, const std::vector<Tensor>& parameters, double l
   static const ops::Op scale("aten._foreach_mul_.Tensor");
   const fake::NoGrad no_grad(rt);
   std::vector<Tensor> gradients;
-  for (const Tensor& p : parameters) gradients.push_back(p->accumulator->grad);
+  for (const Tensor& p : parameters)
+    if (p->requires_grad) gradients.push_back(p->accumulator->grad);
   Tensor total;
   {
     std::vector<Tensor> norms = norms_of.all(rt, {{"self", gradients}, {"ord", 2.0}});
@@ -88,32 +98,63 @@ void clip_gradients(Runtime& rt, const std::vector<Tensor>& parameters, double l
   ops::drop(factor, bounded, total);
 }
 
+// A parameter that no loss reaches has no gradient and no optimizer state; whether it is one is known too late here.
+void require_gradients(const Net& net) {
+  for (const Net::Binding& b : net.bindings()) {
+    if (b.kind != step::BindingKind::kParameter || !b.tensor->requires_grad || b.tensor->accumulator->grad) continue;
+    std::string name = b.name;
+    for (step::ModuleId m = b.module; m.has_value(); m = net.modules()[m.index()].parent)
+      if (!net.modules()[m.index()].name.empty()) name = net.modules()[m.index()].name + "." + name;
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = name,
+                 .problem = "the loss does not depend on this parameter",
+                 .expected = {},
+                 .got = {},
+                 .remedy = "leave it out of the net, or freeze it (requires_grad = false)"});
+  }
+}
+
 }  // namespace
 
 step::Step record_step(Net& net, const std::vector<Tensor>& inputs, const std::function<Tensor()>& forward,
                        const Training& training) {
+  std::vector<LeftGradient> left;
+  return record_step(net, inputs, forward, training, left);
+}
+
+step::Step record_step(Net& net, const std::vector<Tensor>& inputs, const std::function<Tensor()>& forward,
+                       const Training& training, std::vector<LeftGradient>& left) {
   fake::Recorder& recorder = net.rt.recorder();
   std::vector<Tensor> parameters = net.parameters();
   add_rows(net);
   for (const Tensor& p : parameters) recorder.know(*p->storage, step::Role::kParameter, nullptr);
   for (const Tensor& b : net.buffers()) recorder.know(*b->storage, step::Role::kBuffer, nullptr);
   Optimizer optimizer(net, training, parameters);
-  make_gradients(net, parameters);
+  make_gradients(net, parameters, left);
   for (const Tensor& t : inputs) recorder.know(*t->storage, step::Role::kInput, nullptr);
   recorder.gradients = gradients_of;
   recorder.gradients_of = &parameters;
   recorder.begin();
   add_bindings(net);
 
-  for (const Tensor& p : parameters) p->accumulator->grad.reset();  // zero_grad
+  for (const Tensor& p : parameters)
+    if (p->requires_grad) p->accumulator->grad.reset();  // zero_grad
   Tensor loss;
   for (std::int64_t i = 0; i < training.micro_batches; ++i) {
     run_forward(net.rt, forward, training, loss);
     net.rt.backward(loss);
   }
+  require_gradients(net);
   if (training.clip_norm > 0) clip_gradients(net.rt, parameters, training.clip_norm);
   if (training.optimizer != OptimizerKind::kNone) optimizer.step();
   loss.reset();
+  left.clear();
+  for (const Tensor& p : parameters) {
+    if (!p->requires_grad) continue;
+    const Tensor& grad = p->accumulator->grad;
+    const std::int64_t own_bytes = ops::bytes_of(p.dtype(), p.sizes(), p.strides());
+    left.push_back({grad->storage->bytes, grad.strides(), grad->offset, grad->storage->bytes == own_bytes});
+  }
   recorder.builder().add_meta("recorded by", "tidemark " TIDEMARK_VERSION);
   return std::move(recorder).end();
 }

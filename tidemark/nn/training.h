@@ -22,6 +22,14 @@ struct Training {
   double clip_norm = 0;                // gradients scaled down to this norm; 0: they are not
 };
 
+// A gradient as a step leaves it: perhaps a part of a larger storage.
+struct LeftGradient {
+  std::int64_t storage_bytes = 0;
+  Dims strides;
+  std::int64_t offset = 0;
+  bool is_plain = true;  // a tensor of its own, like the parameter
+};
+
 // One training step of a net, as in
 //
 //   optimizer.zero_grad();  loss = forward();  loss.backward();  optimizer.step()
@@ -31,7 +39,14 @@ struct Training {
 // It is the second step that is recorded, as by the PyTorch capture: optimizer state exists, and the gradients of the
 // step before are there to be cleared. `forward` runs the model and returns the loss; `inputs` are the tensors it is
 // given.
+// Frozen parameters (requires_grad false) have neither gradient nor optimizer state.
+// Throws: Error for a parameter that wants a gradient and gets none.
 step::Step record_step(Net& net, const std::vector<Tensor>& inputs, const std::function<Tensor()>& forward,
                        const Training& training);
+
+// The same with what the step before has left for each parameter that is trained, in their order; empty: plain tensors
+// like the parameters. Afterwards it says what this step has left.
+step::Step record_step(Net& net, const std::vector<Tensor>& inputs, const std::function<Tensor()>& forward,
+                       const Training& training, std::vector<LeftGradient>& left);
 
 }  // namespace tidemark::nn

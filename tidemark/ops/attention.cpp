@@ -32,22 +32,28 @@ void infer_flash_cpu_backward(Call& call) {
     fresh_like_query(call, call.tensor(name), call.tensor(name).size(-1));
 }
 
+// CUDA's gradients are laid out as the tensors are.
+void infer_flash_backward(Call& call) {
+  for (const char* name : {"query", "key", "value"}) {
+    const Tensor& t = call.tensor(name);
+    call.fresh(t.dtype(), t.sizes(), like_strides(t.sizes(), t.strides()));
+  }
+}
+
 // Two products: scores, and scores times values.
 std::int64_t attention_flops(const Call& call) {
   const Tensor& q = call.tensor("query");
   const std::int64_t keys = call.tensor("key").size(2);
-  const std::int64_t rows = q.size(0) * q.size(1) * q.size(2);
-  return 2 * rows * keys * q.size(-1) + 2 * rows * keys * call.tensor("value").size(-1);
+  const std::int64_t scores = times(times(times(q.size(0), q.size(1)), q.size(2)), keys);
+  return times(2 * (q.size(-1) + call.tensor("value").size(-1)), scores);
 }
 
 // Five: the scores again, and the gradients of scores, values, queries and keys.
 std::int64_t attention_backward_flops(const Call& call) {
   const Tensor& q = call.tensor("query");
   const std::int64_t keys = call.tensor("key").size(2);
-  const std::int64_t rows = q.size(0) * q.size(1) * q.size(2);
-  const std::int64_t width = q.size(-1);
-  const std::int64_t value_width = call.tensor("value").size(-1);
-  return 2 * rows * keys * (width + value_width + value_width + width + width);
+  const std::int64_t scores = times(times(times(q.size(0), q.size(1)), q.size(2)), keys);
+  return times(2 * (3 * q.size(-1) + 2 * call.tensor("value").size(-1)), scores);
 }
 
 // The kernels of CUDA. Statistics of the efficient one are padded to blocks of 32 rows.
@@ -62,7 +68,11 @@ void infer_efficient(Call& call) {
 
 void infer_flash(Call& call) {
   const Tensor& q = call.tensor("query");
-  fresh_like_query(call, q, q.size(-1));
+  if (is_contiguous(q)) {
+    call.fresh(q.dtype(), q.sizes());
+  } else {
+    fresh_like_query(call, q, q.size(-1));
+  }
   call.fresh(DType::kFloat32, Dims{q.size(0), q.size(1), q.size(2)});
   call.nothing();  // cumulative lengths, for ragged sequences only
   call.nothing();
@@ -174,7 +184,7 @@ std::vector<Row> attention_rows() {
        .flops = attention_flops,
        .is_random = drops},
       {.name = "aten._scaled_dot_product_flash_attention_backward.default",
-       .infer = infer_flash_cpu_backward,
+       .infer = infer_flash_backward,
        .flops = attention_backward_flops},
       {.name = "aten._scaled_dot_product_flash_attention_for_cpu.default",
        .infer = infer_flash_cpu,

@@ -58,9 +58,9 @@ void infer_convolution_backward(Call& call) {
 
 std::int64_t flops_of(const Dims& input, const Dims& weight, const Dims& output, bool transposed) {
   const Dims& positions = transposed ? input : output;
-  std::int64_t count = 2 * input[0];
-  for (const std::int64_t size : weight) count *= size;
-  for (std::size_t i = 2; i < positions.size(); ++i) count *= positions[i];
+  std::int64_t count = times(2, input[0]);
+  for (const std::int64_t size : weight) count = times(count, size);
+  for (std::size_t i = 2; i < positions.size(); ++i) count = times(count, positions[i]);
   return count;
 }
 

@@ -1,7 +1,13 @@
 // Products of matrices. FLOPs count a multiplication and an addition as two.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tidemark/base/error.h"
 #include "tidemark/ops/aten.h"
 #include "tidemark/ops/rules.h"
+#include "tidemark/step/dtype.h"
 
 namespace tidemark::ops {
 
@@ -18,7 +24,9 @@ void infer_baddbmm(Call& call) {
   call.fresh(call.in(1).dtype(), Dims{a[0], a[1], call.in(2).sizes()[2]});
 }
 
-std::int64_t product_flops(const Tensor& a, const Tensor& b) { return 2 * count_of(a.sizes()) * b.sizes().back(); }
+std::int64_t product_flops(const Tensor& a, const Tensor& b) {
+  return times(times(2, count_of(a.sizes())), b.sizes().back());
+}
 std::int64_t mm_flops(const Call& call) { return product_flops(call.in(0), call.in(1)); }
 std::int64_t addmm_flops(const Call& call) { return product_flops(call.in(1), call.in(2)); }
 
@@ -51,13 +59,27 @@ void bmm_backward(Backward& b) {
   if (b.needs("self")) b.give("self", bmm(r, b.grad(), transpose(r, b.saved("mat2"), 1, 2)));
 }
 
+constexpr std::int64_t kGroupedAlignment = 16;  // bytes
+
 // A product for each group of rows: [rows, k] x [groups, k, n], or [k, rows] x [rows, n] for the groups' weights. The
-// kernel wants rows that start at multiples of eight elements.
+// kernel wants rows that start at multiples of 16 bytes.
 void infer_grouped(Call& call) {
   const Dims& a = call.in(0).sizes();
   const Dims& b = call.in(1).sizes();
   const std::int64_t width = b.back();
-  const std::int64_t padded = (width + 7) / 8 * 8;
+  const std::int64_t aligned = kGroupedAlignment / step::item_bytes(call.in(0).dtype());
+  for (const std::size_t i : {0u, 1u}) {
+    const Dims& strides = call.in(i).strides();
+    const std::int64_t row = std::max(strides[strides.size() - 1], strides[strides.size() - 2]);
+    if (row % aligned != 0)
+      throw Error({.kind = ErrorKind::kInput,
+                   .place = "aten._grouped_mm.default",
+                   .problem = "PyTorch refuses grouped products of such rows",
+                   .expected = fmt::format("rows of a multiple of {} bytes", kGroupedAlignment),
+                   .got = fmt::format("{} elements", row),
+                   .remedy = "widths that are multiples of 16"});
+  }
+  const std::int64_t padded = (width + aligned - 1) / aligned * aligned;
   if (b.size() == 3) {
     call.fresh(call.in(0).dtype(), Dims{a[0], width}, Dims{padded, 1});
   } else {

@@ -27,7 +27,7 @@ struct Saved {
 struct Row {
   const char* name = "";                  // "aten.addmm.default"
   void (*infer)(Call&) = nullptr;         // sizes, strides, element types and aliasing of what it makes
-  const char* node = nullptr;             // the name of its autograd node; none: it has no gradient
+  const char* node = nullptr;             // the name of its autograd node; none: no gradient can pass here
   std::vector<Saved> saves = {};          // arguments kept
   std::vector<Saved> saved_results = {};  // results kept; the name of result i is results[i]
   std::vector<const char*> results = {};  // names of the results, where one is kept
@@ -38,6 +38,7 @@ struct Row {
   bool saves_number = false;                     // and autograd keeps the tensor that the number becomes
   const char* in_place = nullptr;    // what runs when nobody watches and the first operand may be overwritten
   const char* overwrites = nullptr;  // an argument that it writes into, and may have to keep as it was
+  bool is_constant = false;          // what it makes does not depend on the values of its inputs: no gradient is due
   const char* hidden = nullptr;      // an argument that only `infer` sees: PyTorch knows it from a value
   step::OpFlags flags = {};
   const char* file = "";  // where the row stands; filled in by the registry
@@ -47,8 +48,5 @@ struct Row {
 const Row& row(std::string_view name);
 // All rows, in the order of their files.
 std::span<const Row> rows();
-
-// Derived from the rows by trying them, for whoever wants to list them.
-bool is_view(const Row& row);
 
 }  // namespace tidemark::ops

@@ -11,17 +11,6 @@ namespace tidemark::ops {
 
 namespace {
 
-std::int64_t times(std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  if (!__builtin_mul_overflow(a, b, &product) && product <= (std::int64_t{1} << 60)) return product;
-  throw Error({.kind = ErrorKind::kLimit,
-               .place = "model",
-               .problem = "a tensor would be too large to count",
-               .expected = "at most 2^60 elements or bytes",
-               .got = fmt::format("{} times {}", a, b),
-               .remedy = "smaller sizes, a shorter sequence or a smaller batch"});
-}
-
 [[noreturn]] void misfit(const std::string& problem, const Dims& a, const Dims& b) {
   throw Error({.kind = ErrorKind::kInternal,
                .place = "tidemark/ops",
@@ -43,6 +32,17 @@ std::array<std::size_t, Dims::kMax> memory_order(const Dims& sizes, const Dims& 
 }
 
 }  // namespace
+
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product) && product <= (std::int64_t{1} << 60)) return product;
+  throw Error({.kind = ErrorKind::kLimit,
+               .place = "model",
+               .problem = "something would be too large to count",
+               .expected = "at most 2^60 elements, bytes or FLOPs",
+               .got = fmt::format("{} times {}", a, b),
+               .remedy = "smaller sizes, a shorter sequence or a smaller batch"});
+}
 
 TensorData::~TensorData() {
   if (storage == nullptr || --storage->holders > 0) return;

@@ -133,6 +133,9 @@ bool is_dense(const Dims& sizes, const Dims& strides);
 Dims like_strides(const Dims& sizes, const Dims& strides);
 inline bool is_contiguous(const Tensor& t) { return is_contiguous(t.sizes(), t.strides()); }
 
+// The product. Throws: Error above 2^60, which no model has.
+std::int64_t times(std::int64_t a, std::int64_t b);
+
 // The dimension counted from the start. Throws: Error when there is none such.
 std::size_t wrap_dim(std::int64_t dim, std::size_t rank);
 // The size with -1 worked out.

@@ -49,7 +49,12 @@ void add_(Runner& r, const Tensor& self, const Tensor& other) {
 Tensor clone_as(Runner& r, const Tensor& self, const Dims& sizes, const Dims& strides) {
   static const Op empty("aten.new_empty_strided.default");
   static const Op copy("aten.copy_.default");
-  Tensor made = empty(r, {{"self", self}, {"size", sizes}, {"stride", strides}});
+  Tensor made = empty(r, {{"self", self},
+                          {"size", sizes},
+                          {"stride", strides},
+                          {"dtype", dtype_word(self.dtype())},
+                          {"layout", "torch.strided"},
+                          {"device", "cpu"}});
   copy.none(r, {{"self", made}, {"src", self}});
   return made;
 }

@@ -280,8 +280,10 @@ Tensor squeeze(Runner& r, const Tensor& self, std::int64_t dim) {
   static const Op op("aten.squeeze.dim");
   return op(r, {{"self", self}, {"dim", dim}});
 }
+// As Python's indexing: what leaves nothing out is an alias.
 Tensor slice(Runner& r, const Tensor& self, std::int64_t dim, std::int64_t start, std::int64_t end) {
   static const Op op("aten.slice.Tensor");
+  if (start == 0 && end >= self.sizes()[wrap_dim(dim, self.rank())]) return alias(r, self);
   return op(r, {{"self", self}, {"dim", dim}, {"start", start}, {"end", end}});
 }
 Tensor select(Runner& r, const Tensor& self, std::int64_t dim, std::int64_t index) {

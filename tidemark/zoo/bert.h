@@ -16,7 +16,7 @@ struct BertConfig {
   std::int64_t vocabulary = 30522;
   std::int64_t positions = 512;
   std::int64_t token_types = 2;
-  std::int64_t padding = 0;
+  std::int64_t padding = 0;  // -1: none
   double dropout = 0.1;
   double attention_dropout = 0.1;
   double layer_norm_eps = 1e-12;

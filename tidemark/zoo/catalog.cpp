@@ -259,7 +259,7 @@ void check_family(const BertConfig& c) {
   require_size("vocab_size", c.vocabulary);
   require_size("max_position_embeddings", c.positions);
   require_size("type_vocab_size", c.token_types);
-  require_size("pad_token_id", c.padding, 0, c.vocabulary - 1);
+  require_size("pad_token_id", c.padding, -1, c.vocabulary - 1);
   require_divides("num_attention_heads", c.heads, c.width, "hidden_size");
   require_probability("hidden_dropout_prob", c.dropout);
   require_probability("attention_probs_dropout_prob", c.attention_dropout);

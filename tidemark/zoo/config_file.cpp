@@ -86,6 +86,26 @@ class Keys {
       refuse(at(key), "native models do not have this", expected ? "true" : "false", expected ? "false" : "true",
              "record the model with the PyTorch capture instead");
   }
+  // Whether the key is there, be it null.
+  bool has(const char* key) const { return object_.contains(key); }
+  // The row of an embedding that padding has, counted from its start; -1 for none, `otherwise` when nothing is said.
+  std::int64_t padding(std::int64_t vocabulary, std::int64_t otherwise) const {
+    if (!has("pad_token_id")) return otherwise;
+    if (find("pad_token_id") == nullptr) return -1;
+    const std::int64_t row = integer("pad_token_id");
+    if (row < -vocabulary || row >= vocabulary)
+      refuse(at("pad_token_id"), "the embedding has no such row", fmt::format("a token from 0 to {}", vocabulary - 1),
+             std::to_string(row));
+    return row < 0 ? row + vocabulary : row;
+  }
+  // Refuses any value but nothing, false, zero and an empty list or object.
+  void expect_nothing(const char* key) const {
+    const Json* value = find(key);
+    if (value == nullptr || *value == Json(false) || (value->is_number() && value->get<double>() == 0)) return;
+    if ((value->is_array() || value->is_object()) && value->empty()) return;
+    refuse(at(key), "native models do not have this", "none", shown(*value),
+           "record the model with the PyTorch capture instead");
+  }
   const Json* find(const char* key) const {
     const auto found = object_.find(key);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
@@ -105,6 +125,32 @@ class Keys {
   std::string place_;
 };
 
+// How positions are turned: as they are, or by one factor for each frequency that is known beforehand.
+void expect_plain_rope(const Keys& k) {
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const Json* rope = k.find(key);
+    if (rope == nullptr) continue;
+    if (!rope->is_object()) refuse(k.at(key), "the value has the wrong type", "an object", shown(*rope));
+    Keys(*rope, k.at(key))
+        .expect_text(rope->contains("rope_type") ? "rope_type" : "type", {"default", "linear", "llama3"});
+  }
+}
+
+// How many heads keys have: said; as many as queries, for null; or what the library takes when nothing is said.
+std::int64_t kv_heads_of(const Keys& k, std::int64_t heads, std::int64_t otherwise) {
+  return k.integer("num_key_value_heads", k.has("num_key_value_heads") ? heads : otherwise);
+}
+
+// Tokens that attention looks back; 0 for all.
+std::int64_t window_of(const Keys& k, std::int64_t otherwise) {
+  if (k.find("sliding_window") == nullptr) return k.has("sliding_window") ? 0 : otherwise;
+  const std::int64_t window = k.integer("sliding_window");
+  if (window < 1)
+    refuse(k.at("sliding_window"), "there is no such window", "a whole number from 1 on, or null",
+           std::to_string(window));
+  return window;
+}
+
 Config read_gpt2(const Keys& k) {
   Gpt2Config c;
   c.layers = k.integer("n_layer");
@@ -123,6 +169,9 @@ Config read_gpt2(const Keys& k) {
   k.expect_flag("reorder_and_upcast_attn", false);
   k.expect_flag("add_cross_attention", false);
   k.expect_flag("tie_word_embeddings", true);
+  if (k.find("pad_token_id") != nullptr)
+    refuse(k.at("pad_token_id"), "native models do not have this", "none", shown(*k.find("pad_token_id")),
+           "record the model with the PyTorch capture instead");
   return c;
 }
 
@@ -133,14 +182,15 @@ LlamaConfig read_decoder(const Keys& k, const char* family) {
   c.width = k.integer("hidden_size");
   c.inner = k.integer("intermediate_size");
   c.heads = k.integer("num_attention_heads");
-  c.kv_heads = k.integer("num_key_value_heads", c.heads);
+  c.kv_heads = kv_heads_of(k, c.heads, c.heads);
   c.head = k.integer("head_dim", 0);
   c.vocabulary = k.integer("vocab_size");
   c.positions = k.integer("max_position_embeddings", 2048);
   c.tied = k.flag("tie_word_embeddings", false);
   c.rms_eps = k.number("rms_norm_eps", 1e-6);
   c.attention_dropout = k.number("attention_dropout", 0);
-  c.padding = k.integer("pad_token_id", -1);
+  c.padding = k.padding(c.vocabulary, -1);
+  expect_plain_rope(k);
   return c;
 }
 
@@ -154,7 +204,8 @@ Config read_gemma(const Keys& k) {
   LlamaConfig c = read_decoder(k, "Gemma");
   if (c.head == 0) c.head = 256;
   c.tied = k.flag("tie_word_embeddings", true);
-  c.padding = k.integer("pad_token_id", 0);
+  c.padding = k.padding(c.vocabulary, 0);
+  c.kv_heads = kv_heads_of(k, c.heads, 16);
   c.qkv_bias = c.output_bias = k.flag("attention_bias", false);
   // Older files have hidden_act: gelu and are run with the approximation all the same.
   k.expect_text("hidden_activation", {"gelu_pytorch_tanh"});
@@ -180,6 +231,9 @@ Config read_t5(const Keys& k) {
   c.gated = k.text("feed_forward_proj", "relu") == "gated-gelu";
   c.scales_output = k.flag("tie_word_embeddings", true);
   k.expect_flag("is_encoder_decoder", true);
+  if (k.padding(c.vocabulary, 0) != 0)
+    refuse(k.at("pad_token_id"), "native models do not have this", "0", shown(Json(k.padding(c.vocabulary, 0))),
+           "record the model with the PyTorch capture instead");
   if (c.decoder_layers < 1)
     refuse(k.at("num_decoder_layers"), "there is no such model", "a whole number from 1 on", {});
   return c;
@@ -194,14 +248,18 @@ Config read_llama(const Keys& k) {
 
 Config read_mistral(const Keys& k) {
   LlamaConfig c = read_silu_decoder(k, "Mistral");
-  c.window = k.integer("sliding_window", 0);
+  c.window = window_of(k, 4096);
+  c.kv_heads = kv_heads_of(k, c.heads, 8);
   return c;
 }
 
 Config read_mixtral(const Keys& k) {
   LlamaConfig c = read_silu_decoder(k, "Mixtral");
   c.rms_eps = k.number("rms_norm_eps", 1e-5);
-  c.window = k.integer("sliding_window", 0);
+  c.window = window_of(k, 0);
+  c.kv_heads = kv_heads_of(k, c.heads, 8);
+  k.expect_nothing("router_jitter_noise");
+  k.expect_flag("output_router_logits", false);
   c.experts = k.integer("num_local_experts", 8);
   c.chosen = k.integer("num_experts_per_tok", 2);
   if (c.experts < 1) refuse(k.at("num_local_experts"), "there is no such model", "a whole number from 1 on", {});
@@ -211,6 +269,7 @@ Config read_mixtral(const Keys& k) {
 Config read_qwen2(const Keys& k) {
   LlamaConfig c = read_silu_decoder(k, "Qwen2");
   c.qkv_bias = true;
+  c.kv_heads = kv_heads_of(k, c.heads, 32);
   k.expect_flag("use_sliding_window", false);
   return c;
 }
@@ -224,12 +283,15 @@ Config read_bert(const Keys& k) {
   c.vocabulary = k.integer("vocab_size");
   c.positions = k.integer("max_position_embeddings", 512);
   c.token_types = k.integer("type_vocab_size", 2);
-  c.padding = k.integer("pad_token_id", 0);
+  c.padding = k.padding(c.vocabulary, 0);
   c.dropout = k.number("hidden_dropout_prob", c.dropout);
   c.attention_dropout = k.number("attention_probs_dropout_prob", c.attention_dropout);
   c.layer_norm_eps = k.number("layer_norm_eps", c.layer_norm_eps);
   k.expect_text("hidden_act", {"gelu"});
   k.expect_flag("is_decoder", false);
+  k.expect_flag("tie_word_embeddings", true);
+  k.expect_flag("add_cross_attention", false);
+  k.expect_nothing("chunk_size_feed_forward");
   return c;
 }
 
@@ -238,7 +300,13 @@ std::int64_t classes_of(const Keys& k) {
   const Json* labels = k.find("id2label");
   if (labels != nullptr && !labels->is_object())
     refuse(k.at("id2label"), "the value has the wrong type", "an object", shown(*labels));
-  return k.integer("num_labels", labels != nullptr ? static_cast<std::int64_t>(labels->size()) : 2);
+  k.expect_text("problem_type", {"single_label_classification"});
+  const std::int64_t classes =
+      k.integer("num_labels", labels != nullptr ? static_cast<std::int64_t>(labels->size()) : 2);
+  if (classes == 1)
+    refuse(k.at("num_labels"), "one label means another loss, which native models do not have", "2 or more", "1",
+           "record the model with the PyTorch capture instead");
+  return classes;
 }
 
 Config read_resnet(const Keys& k) {
@@ -315,6 +383,7 @@ Config parse_config(std::string_view text, const std::string& place) {
     refuse(keys.at("model_type"), "the key is missing", fmt::format("{}", fmt::join(model_types(), ", ")), {});
   for (const Type& type : kTypes) {
     if (type.name != name) continue;
+    keys.expect_nothing("quantization_config");
     Config config = type.read(keys);
     try {
       check(config);

@@ -68,8 +68,11 @@ Tensor Experts::forward(const Tensor& tokens, const Tensor& experts, const Tenso
   }
   Tensor weight = pick(weights, order);
   Tensor numbers = ops::to_dtype(rt(), sorted[0], DType::kFloat32);
+  // Arguments that are the defaults (of a single expert) are not passed on.
   Tensor histogram =
-      histc(rt(), {{"self", numbers}, {"bins", shape_.experts}, {"min", 0}, {"max", shape_.experts - 1}});
+      shape_.experts == 1
+          ? histc(rt(), {{"self", numbers}, {"bins", shape_.experts}})
+          : histc(rt(), {{"self", numbers}, {"bins", shape_.experts}, {"min", 0}, {"max", shape_.experts - 1}});
   Tensor offsets = cumsum(rt(), {{"self", histogram}, {"dim", 0}, {"dtype", "torch.int32"}});
   Tensor projected;
   {
@@ -93,9 +96,10 @@ Tensor Experts::forward(const Tensor& tokens, const Tensor& experts, const Tenso
     index_put.none(rt(), {{"self", inverse}, {"indices", indices}, {"values", numbers_again}});
   }
   weighted = pick(weighted, inverse);
-  Tensor result =
+  Tensor sum =
       ops::sum(rt(), ops::view(rt(), weighted, Dims{experts.size(0), experts.size(1), shape_.width}), Dims{1}, false);
-  ops::drop(sorted[0], order, selected, weight, numbers, histogram, offsets, projected, weighted, inverse);
+  Tensor result = sum.dtype() == tokens.dtype() ? sum : ops::to_dtype(rt(), sum, tokens.dtype());
+  ops::drop(sorted[0], order, selected, weight, numbers, histogram, offsets, projected, weighted, inverse, sum);
   return result;
 }
 

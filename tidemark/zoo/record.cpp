@@ -31,8 +31,13 @@ Batch batch_of(const Config& config, const StepOptions& options) {
   require_option(options.batch >= 1 && options.batch <= kMostTokens, "batch", "a whole number from 1 on",
                  options.batch);
   const std::int64_t positions = positions_of(config);
-  batch.length = options.sequence != 0 ? options.sequence : std::min(positions, kLongestDefault);
+  const auto* llama = std::get_if<LlamaConfig>(&config);
+  const std::int64_t window = llama != nullptr ? llama->window : 0;
+  batch.length = options.sequence;
+  if (batch.length == 0)
+    batch.length = std::min(positions, window > 1 ? std::min(kLongestDefault, window - 1) : kLongestDefault);
   if (takes_images(config)) {
+    require_option(options.sequence == 0, "sequence", "none: the model takes images", options.sequence);
     const auto* vit = std::get_if<ViTConfig>(&config);
     batch.image = options.image != 0 ? options.image : vit != nullptr ? vit->image : 224;
     require_option(batch.image >= 1 && batch.image <= 1 << 20, "image", "1 to 1048576 pixels", batch.image);
@@ -52,9 +57,10 @@ Batch batch_of(const Config& config, const StepOptions& options) {
     if (is_limited)
       require_option(batch.length <= positions, "sequence", "at most as many tokens as the model has positions",
                      batch.length);
-    if (const auto* llama = std::get_if<LlamaConfig>(&config); llama != nullptr && llama->window > 0)
-      require_option(batch.length <= llama->window, "sequence",
-                     "at most the attention's window: native models have no sliding window", batch.length);
+    if (window > 0)
+      require_option(batch.length < window, "sequence",
+                     "less than the attention's window: native models have no sliding window", batch.length);
+    require_option(options.image == 0, "image", "none: the model takes tokens", options.image);
   }
   return batch;
 }
@@ -85,6 +91,16 @@ void check_training(const nn::Training& training) {
                  .expected = "a number above 0, or 0 for none",
                  .got = fmt::format("{}", training.clip_norm),
                  .remedy = {}});
+}
+
+step::Step record_once(const Config& config, const StepOptions& options, const Batch& batch,
+                       std::vector<nn::LeftGradient>& left) {
+  nn::Runtime rt(options.target);
+  rt.attention = options.attention;
+  nn::Net net(rt, options.dtype);
+  const std::unique_ptr<Model> model = build(net, config, batch);
+  return nn::record_step(
+      net, model->inputs(), [&] { return model->loss(); }, options.training, left);
 }
 
 }  // namespace
@@ -122,12 +138,11 @@ step::Step record(const Config& config, const StepOptions& options) {
                  .remedy = "record the model with the PyTorch capture instead"});
   check_training(options.training);
   const Batch batch = batch_of(config, options);
-  nn::Runtime rt(options.target);
-  rt.attention = options.attention;
-  nn::Net net(rt, options.dtype);
-  const std::unique_ptr<Model> model = build(net, config, batch);
-  return nn::record_step(
-      net, model->inputs(), [&] { return model->loss(); }, options.training);
+  std::vector<nn::LeftGradient> left;
+  step::Step step = record_once(config, options, batch, left);
+  // Nearly always a step leaves the gradients that it was taken to find; a part of a larger storage is the exception.
+  const bool is_steady = std::all_of(left.begin(), left.end(), [](const nn::LeftGradient& g) { return g.is_plain; });
+  return is_steady ? std::move(step) : record_once(config, options, batch, left);
 }
 
 }  // namespace tidemark::zoo

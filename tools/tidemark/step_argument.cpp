@@ -41,7 +41,17 @@ bool holds_config(const std::string& path) {
   start.resize(static_cast<std::size_t>(file.gcount()));
   const std::size_t first = start.find_first_not_of(" \t\r\n");
   if (first == start.npos || start[first] != '{' || start.compare(first, 11, "{\"tidemark\"") == 0) return false;
-  return start.find("\"model_type\"") != start.npos;
+  return path.ends_with(".json") || start.find("\"model_type\"") != start.npos;
+}
+
+// Whether a file says of itself that it is a step, or is compressed, which no config is.
+bool holds_step(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string start(12, '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start.starts_with("{\"tidemark\"") || start.starts_with("\x28\xB5\x2F\xFD");
 }
 
 // Whether the argument is something that can be read as a file.
@@ -134,7 +144,16 @@ zoo::StepOptions step_options(const NativeOptions& options) {
 }
 
 zoo::Config read_model_argument(const std::string& argument) {
-  if (is_file(argument)) return zoo::read_config(argument);
+  if (is_file(argument)) {
+    if (holds_step(argument))
+      throw Error({.kind = ErrorKind::kInput,
+                   .place = argument,
+                   .problem = "this is a step that was recorded already",
+                   .expected = "a built-in model or a Hugging Face config.json",
+                   .got = {},
+                   .remedy = "see tidemark models for names; tidemark inspect shows a step"});
+    return zoo::read_config(argument);
+  }
   const zoo::Entry* entry = zoo::find_model(argument);
   if (entry == nullptr) refuse_name(argument);
   return entry->config;

@@ -26,16 +26,20 @@ def _language(cls: str, config: dict, batch=(2, 16)):
     return config, {"batch": batch[0], "seq": batch[1]}, build
 
 
-def _images(config: dict):
+def _without(config: dict, key: str) -> dict:
+    return {k: v for k, v in config.items() if k != key}
+
+
+def _images(config: dict, batch=2):
     def build():
         import transformers
 
         model = transformers.ViTForImageClassification(transformers.ViTConfig(**config)).train()
-        images = torch.randn(2, 3, config["image_size"], config["image_size"])
-        labels = torch.randint(0, config["num_labels"], (2,))
+        images = torch.randn(batch, 3, config["image_size"], config["image_size"])
+        labels = torch.randint(0, config["num_labels"], (batch,))
         return model, lambda: model(pixel_values=images, labels=labels).loss
 
-    return config, {"batch": 2}, build
+    return config, {"batch": batch}, build
 
 
 def _hf_resnet(config: dict):
@@ -119,6 +123,31 @@ def pairs() -> dict:
         "llama, one key head, one sequence": _language(
             "LlamaForCausalLM", {"model_type": "llama", **DECODER, "num_key_value_heads": 1}, (1, 8)
         ),
+        "one token": _language("LlamaForCausalLM", {"model_type": "llama", **DECODER}, (2, 1)),
+        "gpt2, one token": _language("GPT2LMHeadModel", GPT2, (1, 1)),
+        "bert, all positions": _language("BertForMaskedLM", BERT, (2, 32)),
+        "bert, no padding": _language("BertForMaskedLM", {**BERT, "pad_token_id": None}),
+        "llama, padding from the end": _language("LlamaForCausalLM", {"model_type": "llama", **DECODER, "pad_token_id": -1}),
+        "llama, odd heads": _language("LlamaForCausalLM", {"model_type": "llama", **DECODER, "hidden_size": 40}),
+        "mistral, library's key heads and window": _language(
+            "MistralForCausalLM",
+            {"model_type": "mistral", **_without(DECODER, "num_key_value_heads"), "num_attention_heads": 16, "hidden_size": 64},
+        ),
+        "mixtral, one expert": _language(
+            "MixtralForCausalLM", {"model_type": "mixtral", **DECODER, "num_local_experts": 1, "num_experts_per_tok": 1}
+        ),
+        "mixtral, odd rows": _language(
+            "MixtralForCausalLM",
+            {
+                "model_type": "mixtral",
+                **DECODER,
+                "hidden_size": 36,
+                "num_attention_heads": 2,
+                "intermediate_size": 44,
+                "num_local_experts": 3,
+            },
+        ),
+        "vit, one image": _images(VIT, 1),
         "t5": _language("T5ForConditionalGeneration", T5),
         "t5 gated": _language("T5ForConditionalGeneration", T5_GATED),
         "t5 without dropout": _language("T5ForConditionalGeneration", {**T5, "dropout_rate": 0.0}, (2, 8)),

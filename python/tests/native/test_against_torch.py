@@ -66,7 +66,7 @@ def test_the_choices_of_cuda_are_those_of_the_capture(name):
     compare(name, ("adamw", "foreach"), target="cuda")
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt2", "bert", "vit", "gemma", "t5"])
+@pytest.mark.parametrize("name", ["llama", "llama, odd heads", "gpt2", "bert", "vit", "gemma", "t5", "mixtral"])
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_parameters_in_half_precision(name, target):
     compare(name, ("adamw", "foreach"), target=target, dtype="bfloat16")

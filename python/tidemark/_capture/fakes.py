@@ -95,9 +95,17 @@ def _grouped_mm_of_any_type(func, args, kwargs):
     dtype = args[0].dtype
     if dtype == torch.bfloat16:
         return func(*args, **kwargs)
-    cast = [a.to(torch.bfloat16) if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args]
-    out = func(*cast, **kwargs)
-    return torch.empty_strided(out.size(), out.stride(), dtype=kwargs.get("out_dtype") or dtype)
+    a, b = args[:2]
+    offsets = args[2] if len(args) > 2 else kwargs.get("offs")
+    width = b.size(-1)
+    if a.dim() == 3:
+        shape = (a.size(0), a.size(1)) if b.dim() == 3 else (a.size(1),)
+    else:
+        shape = (a.size(0),) if b.dim() == 3 else (offsets.numel(), a.size(0))
+    dtype = kwargs.get("out_dtype") or dtype
+    aligned = 16 // dtype.itemsize  # rows start at multiples of 16 bytes
+    row = -(-width // aligned) * aligned
+    return torch.empty_strided((*shape, width), torch.empty(*shape, row, device="meta").stride(), dtype=dtype)
 
 
 def _as_the_kernel_lays_out(func, args, kwargs):
