@@ -71,6 +71,10 @@ Tensor plain_linear(Runtime& rt, const Tensor& input, const Tensor& weight, cons
 
 // Autocast looks at the arguments from the last to the first.
 
+Tensor in_type(Runtime& rt, const Tensor& t, DType dtype) {
+  return t.dtype() == dtype ? t : ops::to_dtype(rt, t, dtype);
+}
+
 Tensor matmul(Runtime& rt, const Tensor& a, const Tensor& b) {
   const Tensor second = lowered(rt, b);
   const Tensor first = lowered(rt, a);

@@ -15,6 +15,8 @@ using ops::Dims;
 using ops::DType;
 using ops::Tensor;
 
+// The tensor itself, or a copy in another element type.
+Tensor in_type(Runtime& rt, const Tensor& t, DType dtype);
 Tensor matmul(Runtime& rt, const Tensor& a, const Tensor& b);
 Tensor addmm(Runtime& rt, const Tensor& bias, const Tensor& a, const Tensor& b);
 Tensor linear(Runtime& rt, const Tensor& input, const Tensor& weight, const Tensor& bias);

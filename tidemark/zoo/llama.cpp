@@ -3,16 +3,25 @@
 #include <cmath>
 #include <optional>
 
+#include "tidemark/nn/experts.h"
+#include "tidemark/nn/gated_mlp.h"
+#include "tidemark/nn/rms_norm.h"
+#include "tidemark/nn/rotary.h"
 #include "tidemark/ops/aten.h"
-#include "tidemark/zoo/experts.h"
-#include "tidemark/zoo/rotary.h"
+#include "tidemark/zoo/hf_parts.h"
 
 namespace tidemark::zoo {
 
 namespace {
 
+using nn::ExpertShape;
+using nn::GatedMlp;
+using nn::GatedMlpShape;
 using nn::Linear;
+using nn::MixtureOfExperts;
 using nn::Module;
+using nn::RmsNorm;
+using nn::RotaryEmbedding;
 
 // What every layer is given besides the hidden states.
 struct Shared {
@@ -47,7 +56,7 @@ class Attention : public Module {
     Tensor query = by_head(q_proj_, x);
     Tensor key = by_head(k_proj_, x);
     Tensor value = by_head(v_proj_, x);
-    rotate(rt(), query, key, shared.cos, shared.sin);
+    nn::rotate(rt(), query, key, shared.cos, shared.sin);
     Tensor y = nn::scaled_dot_product_attention(rt(), query, key, value,
                                                 {.dropout = config_.attention_dropout,
                                                  .is_causal = x.size(1) > 1,
@@ -67,35 +76,13 @@ class Attention : public Module {
   Linear o_proj_;
 };
 
-class Mlp : public Module {
- public:
-  Mlp(Net& net, step::ModuleId parent, const LlamaConfig& c)
-      : Module(net, parent, "mlp", c.family + "MLP"),
-        gate_proj_(net, id(), "gate_proj", c.width, c.inner, c.mlp_bias),
-        up_proj_(net, id(), "up_proj", c.width, c.inner, c.mlp_bias),
-        down_proj_(net, id(), "down_proj", c.inner, c.width, c.mlp_bias),
-        act_fn_(net, id(), "act_fn", c.is_gemma() ? "GELUTanh" : "SiLUActivation",
-                c.is_gemma() ? nn::tanh_gelu : nn::silu) {}
-
-  Tensor operator()(const Tensor& x) const {
-    return called({&x}, [&] {
-      Tensor gate = gate_proj_(x);
-      gate = act_fn_(gate);
-      Tensor up = up_proj_(x);
-      Tensor y = ops::mul(rt(), gate, up);
-      ops::drop(gate, up);
-      Tensor result = down_proj_(y);
-      y.reset();
-      return result;
-    });
-  }
-
- private:
-  Linear gate_proj_;
-  Linear up_proj_;
-  Linear down_proj_;
-  nn::Activation act_fn_;
-};
+GatedMlpShape mlp_shape(const LlamaConfig& c) {
+  GatedMlpShape shape{.type = c.family + "MLP", .width = c.width, .inner = c.inner, .has_bias = c.mlp_bias};
+  if (!c.is_gemma()) return shape;
+  shape.activation_type = "GELUTanh";
+  shape.activation = nn::tanh_gelu;
+  return shape;
+}
 
 ExpertShape expert_shape(const LlamaConfig& c) {
   return {.family = c.family, .width = c.width, .inner = c.inner, .experts = c.experts, .chosen = c.chosen};
@@ -107,7 +94,7 @@ class Layer : public Module {
       : Module(net, parent, std::move(name), c.family + "DecoderLayer"),
         positions_first_(c.family == "Mistral" || c.family == "Mixtral" || c.is_gemma()),
         self_attn_(net, id(), c),
-        mlp_(c.experts == 0 ? std::optional<Mlp>(std::in_place, net, id(), c) : std::nullopt),
+        mlp_(c.experts == 0 ? std::optional<GatedMlp>(std::in_place, net, id(), mlp_shape(c)) : std::nullopt),
         moe_(c.experts != 0 ? std::optional<MixtureOfExperts>(std::in_place, net, id(), expert_shape(c))
                             : std::nullopt),
         input_layernorm_(net, id(), "input_layernorm", c.family, c.width, c.rms_eps),
@@ -134,7 +121,7 @@ class Layer : public Module {
 
   bool positions_first_;
   Attention self_attn_;
-  std::optional<Mlp> mlp_;
+  std::optional<GatedMlp> mlp_;
   std::optional<MixtureOfExperts> moe_;
   RmsNorm input_layernorm_;
   RmsNorm post_attention_layernorm_;

@@ -1,15 +1,13 @@
-#include "tidemark/zoo/rotary.h"
+#include "tidemark/nn/rotary.h"
 
 #include <limits>
 
+#include "tidemark/nn/functional.h"
 #include "tidemark/ops/aten.h"
-#include "tidemark/ops/rules.h"
 
-namespace tidemark::zoo {
+namespace tidemark::nn {
 
 namespace {
-
-Tensor as(Runtime& rt, const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::to_dtype(rt, t, dtype); }
 
 // As t.to(device=..., dtype=torch.float).
 Tensor single_precision(Runtime& rt, const Tensor& t) {
@@ -55,7 +53,7 @@ std::vector<Tensor> RotaryEmbedding::operator()(const Tensor& hidden, const Tens
     cos = ops::mul(rt(), cos, 1.0);
     Tensor sin = ops::sin(rt(), angles);
     sin = ops::mul(rt(), sin, 1.0);
-    std::vector<Tensor> results = {as(rt(), cos, hidden.dtype()), as(rt(), sin, hidden.dtype())};
+    std::vector<Tensor> results = {in_type(rt(), cos, hidden.dtype()), in_type(rt(), sin, hidden.dtype())};
     ops::drop(freqs, angles, cos, sin);
     return results;
   });
@@ -70,57 +68,4 @@ void rotate(Runtime& rt, Tensor& query, Tensor& key, const Tensor& cos, const Te
   key = std::move(k);
 }
 
-RmsNorm::RmsNorm(Net& net, step::ModuleId parent, std::string name, const std::string& family, std::int64_t width,
-                 double eps)
-    : Module(net, parent, std::move(name), family + "RMSNorm"),
-      eps_(eps),
-      is_gemma_(family.starts_with("Gemma")),
-      weight_(net.parameter(id(), "weight", {width})) {}
-
-Tensor RmsNorm::gemma(const Tensor& x) const {
-  const DType dtype = x.dtype();
-  Tensor output;
-  {
-    const Tensor single = as(rt(), x, DType::kFloat32);
-    Tensor scale = ops::pow(rt(), single, std::int64_t{2});
-    scale = ops::mean(rt(), scale, Dims{-1}, true);
-    scale = ops::add(rt(), scale, eps_);
-    scale = ops::rsqrt(rt(), scale);
-    output = ops::mul(rt(), single, scale);
-    scale.reset();
-  }
-  {
-    Tensor factor = as(rt(), weight_, DType::kFloat32);
-    factor = ops::add(rt(), factor, 1.0);
-    Tensor scaled = ops::mul(rt(), output, factor);
-    factor.reset();
-    output = std::move(scaled);
-  }
-  if (dtype != DType::kFloat32) {  // as output.type_as(x)
-    static const ops::Op op("aten._to_copy.default");
-    output =
-        op(rt(), {{"self", output}, {"dtype", ops::dtype_word(dtype)}, {"layout", "torch.strided"}, {"device", "cpu"}});
-  }
-  return output;
-}
-
-Tensor RmsNorm::operator()(const Tensor& x) const {
-  return called({&x}, [&] {
-    if (is_gemma_) return gemma(x);
-    Tensor hidden = as(rt(), x, DType::kFloat32);
-    Tensor variance = ops::pow(rt(), hidden, std::int64_t{2});
-    variance = ops::mean(rt(), variance, Dims{-1}, true);
-    {
-      Tensor scale = ops::add(rt(), variance, eps_);
-      scale = ops::rsqrt(rt(), scale);
-      Tensor scaled = ops::mul(rt(), hidden, scale);
-      scale.reset();
-      hidden = std::move(scaled);
-    }
-    Tensor result = ops::mul(rt(), weight_, as(rt(), hidden, x.dtype()));
-    ops::drop(hidden, variance);
-    return result;
-  });
-}
-
-}  // namespace tidemark::zoo
+}  // namespace tidemark::nn

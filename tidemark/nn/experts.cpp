@@ -1,15 +1,12 @@
-#include "tidemark/zoo/experts.h"
+#include "tidemark/nn/experts.h"
 
 #include "tidemark/ops/aten.h"
 
-namespace tidemark::zoo {
+namespace tidemark::nn {
 
-using nn::Dims;
-using nn::DType;
-using nn::Tensor;
 using ops::Op;
 
-Router::Router(nn::Net& net, step::ModuleId parent, const ExpertShape& shape)
+Router::Router(Net& net, step::ModuleId parent, const ExpertShape& shape)
     : Module(net, parent, "gate", shape.family + "TopKRouter"),
       chosen_(shape.chosen),
       weight_(net.parameter(id(), "weight", {shape.experts, shape.width})) {}
@@ -19,8 +16,8 @@ std::vector<Tensor> Router::operator()(const Tensor& tokens) const {
   static const Op div("aten.div_.Tensor");
   return called_for_all({&tokens}, [&]() -> std::vector<Tensor> {
     const Tensor flat = ops::view(rt(), tokens, Dims{-1, tokens.size(-1)});
-    Tensor logits = nn::linear(rt(), flat, weight_, {});
-    Tensor probabilities = nn::softmax(rt(), logits, -1, DType::kFloat32);
+    Tensor logits = linear(rt(), flat, weight_, {});
+    Tensor probabilities = softmax(rt(), logits, -1, DType::kFloat32);
     std::vector<Tensor> best = topk.all(rt(), {{"self", probabilities}, {"k", chosen_}});
     {
       const Tensor sum = ops::sum(rt(), best[0], Dims{-1}, true);
@@ -31,12 +28,12 @@ std::vector<Tensor> Router::operator()(const Tensor& tokens) const {
   });
 }
 
-Experts::Experts(nn::Net& net, step::ModuleId parent, const ExpertShape& shape)
+Experts::Experts(Net& net, step::ModuleId parent, const ExpertShape& shape)
     : Module(net, parent, "experts", shape.family + "Experts"),
       shape_(shape),
       gate_up_proj_(net.parameter(id(), "gate_up_proj", {shape.experts, 2 * shape.inner, shape.width})),
       down_proj_(net.parameter(id(), "down_proj", {shape.experts, shape.width, shape.inner})),
-      act_fn_(net, id(), "act_fn", "SiLUActivation", nn::silu) {}
+      act_fn_(net, id(), "act_fn", "SiLUActivation", silu) {}
 
 Tensor Experts::operator()(const Tensor& tokens, const Tensor& experts, const Tensor& scores) const {
   return called({&tokens, &experts, &scores}, [&] { return forward(tokens, experts, scores); });
@@ -103,7 +100,7 @@ Tensor Experts::forward(const Tensor& tokens, const Tensor& experts, const Tenso
   return result;
 }
 
-MixtureOfExperts::MixtureOfExperts(nn::Net& net, step::ModuleId parent, const ExpertShape& shape)
+MixtureOfExperts::MixtureOfExperts(Net& net, step::ModuleId parent, const ExpertShape& shape)
     : Module(net, parent, "mlp", shape.family + "SparseMoeBlock"),
       gate_(net, id(), shape),
       experts_(net, id(), shape) {}
@@ -119,4 +116,4 @@ Tensor MixtureOfExperts::operator()(const Tensor& x) const {
   });
 }
 
-}  // namespace tidemark::zoo
+}  // namespace tidemark::nn
