@@ -1,5 +1,7 @@
 #include "tidemark/nn/training.h"
 
+#include <fmt/format.h>
+
 #include "tidemark/base/error.h"
 #include "tidemark/nn/optimizer.h"
 #include "tidemark/ops/aten.h"
@@ -104,7 +106,7 @@ void require_gradients(const Net& net) {
     if (b.kind != step::BindingKind::kParameter || !b.tensor->requires_grad || b.tensor->accumulator->grad) continue;
     std::string name = b.name;
     for (step::ModuleId m = b.module; m.has_value(); m = net.modules()[m.index()].parent)
-      if (!net.modules()[m.index()].name.empty()) name = net.modules()[m.index()].name + "." + name;
+      if (!net.modules()[m.index()].name.empty()) name = fmt::format("{}.{}", net.modules()[m.index()].name, name);
     throw Error({.kind = ErrorKind::kInput,
                  .place = name,
                  .problem = "the loss does not depend on this parameter",

@@ -43,7 +43,7 @@ class Target:
 def find_target(name) -> Target:
     """Reads "cpu", "cuda", or a device such as "h100-sxm"."""
     if not isinstance(name, str):
-        raise CaptureError(f"the target is not a text; expected 'cpu', 'cuda' or the name of a device, got a {type(name).__name__}")
+        raise CaptureError(f"unknown target {name!r}; expected 'cpu', 'cuda' or the name of a device")
     if name == "cpu":
         return Target("cpu", "cpu")
     if name == "cuda" or (name.startswith("cuda:") and name[5:].isdigit()):
