@@ -24,7 +24,8 @@ constexpr Word<nn::OptimizerKind> kOptimizers[] = {{"adamw", nn::OptimizerKind::
                                                    {"sgd", nn::OptimizerKind::kSgd},
                                                    {"momentum", nn::OptimizerKind::kMomentum},
                                                    {"none", nn::OptimizerKind::kNone}};
-constexpr Word<nn::OptimizerForm> kForms[] = {{"for-loop", nn::OptimizerForm::kForLoop},
+constexpr Word<nn::OptimizerForm> kForms[] = {{"auto", nn::OptimizerForm::kAuto},
+                                              {"for-loop", nn::OptimizerForm::kForLoop},
                                               {"foreach", nn::OptimizerForm::kForeach},
                                               {"fused", nn::OptimizerForm::kFused}};
 constexpr Word<nn::AttentionKernel> kKernels[] = {{"auto", nn::AttentionKernel::kAuto},
@@ -89,7 +90,7 @@ void bind_zoo(nb::module_& m) {
         return zoo::record(config_of(model, is_config, is_file), options);
       },
       "model"_a, nb::kw_only(), "is_config"_a = false, "batch"_a = 1, "sequence"_a = 0, "image"_a = 0,
-      "dtype"_a = "float32", "optimizer"_a = "adamw", "form"_a = "for-loop", "target"_a = "cpu",
+      "dtype"_a = "float32", "optimizer"_a = "adamw", "form"_a = "auto", "target"_a = "cpu",
       "input_needs_grad"_a = false, "precision"_a = "", "attention"_a = "auto", "micro_batches"_a = 1,
       "clip_norm"_a = 0.0, "is_file"_a = false,
       "A step of a built-in model, or of the text of a Hugging Face config.json; `tidemark.native` is the friendly "

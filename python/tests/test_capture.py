@@ -440,6 +440,13 @@ def test_hooks_on_gradients_run(mode):
     assert seen and model.a.weight.grad is None
 
 
+def test_hooks_of_a_parameter_that_was_frozen_later_do_not_run():
+    model = Wrap(lambda m, v: m.a(v))
+    model.a.bias.register_hook(lambda g: g * 2)
+    model.a.bias.requires_grad_(False)
+    assert "aten.mul.Tensor" not in names_of(captured(model, x()).ops)
+
+
 def optimizer_in_backward():
     model = torch.nn.Sequential(torch.nn.Linear(W, W), torch.nn.Tanh(), torch.nn.Linear(W, W))
     optimizers = {p: torch.optim.AdamW([p], foreach=False) for p in model.parameters()}

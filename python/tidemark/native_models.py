@@ -22,7 +22,7 @@ def native(
     micro_batches: int = 1,
     clip_norm: float = 0.0,
     optimizer: str = "adamw",
-    form: str | None = None,
+    form: str = "auto",
     target: str = "cpu",
     input_needs_grad: bool = False,
 ) -> Step:
@@ -34,7 +34,7 @@ def native(
     "fp16-master" (a float32 copy in the optimizer), "autocast-bf16", "autocast-fp16".
     attention: the kernel, "auto", "math", "flash" or "efficient". micro_batches: forward and backward as often, each loss
     divided by their number. clip_norm: gradients scaled down to this norm; 0 means they are not.
-    form: how the optimizer runs, "for-loop", "foreach" or "fused"; by default as PyTorch chooses, in a loop on a CPU and with
+    form: how the optimizer runs: "for-loop", "foreach", "fused", or "auto", as PyTorch chooses, in a loop on a CPU and with
     foreach on CUDA. target: whose kernels, "cpu" or "cuda".
 
     The Step is the one that `tidemark.capture` records of the same model. Raises `Error` for an impossible config.
@@ -51,7 +51,7 @@ def native(
         "image": image,
         "dtype": dtype or "float32",
         "optimizer": optimizer,
-        "form": form or ("foreach" if target == "cuda" else "for-loop"),
+        "form": form,
         "target": target,
         "input_needs_grad": input_needs_grad,
     }

@@ -32,6 +32,8 @@ bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::kAdam || kind =
 
 Optimizer::Optimizer(Net& net, const Training& training, const std::vector<Tensor>& parameters)
     : rt_(net.rt), training_(training) {
+  if (training_.form == OptimizerForm::kAuto)
+    training_.form = rt_.target() == Target::kCuda ? OptimizerForm::kForeach : OptimizerForm::kForLoop;
   const auto state = [&](const Tensor& parameter, DType dtype, const Dims& sizes) {
     Tensor t = rt_.leaf(dtype, sizes, false);
     rt_.recorder().know(*t->storage, step::Role::kOptimizerState, parameter->storage);
@@ -65,6 +67,7 @@ void Optimizer::step() {
       s.grad = s.updated.is(s.parameter) ? grad : ops::to_dtype(rt_, grad, DType::kFloat32);
     }
     switch (training_.form) {
+      case OptimizerForm::kAuto:  // settled when the optimizer was made
       case OptimizerForm::kForLoop:
         adam ? adam_for_loop() : sgd_for_loop();
         break;

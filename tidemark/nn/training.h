@@ -10,12 +10,13 @@
 namespace tidemark::nn {
 
 enum class OptimizerKind { kNone, kSgd, kMomentum, kAdam, kAdamW };
-// How an optimizer goes over its parameters: one after the other, in lists, or in one fused op.
-enum class OptimizerForm { kForLoop, kForeach, kFused };
+// How an optimizer goes over its parameters: one after the other, in lists, or in one fused op. PyTorch's own choice is
+// a loop on a CPU and lists on CUDA.
+enum class OptimizerForm { kAuto, kForLoop, kForeach, kFused };
 
 struct Training {
   OptimizerKind optimizer = OptimizerKind::kAdamW;
-  OptimizerForm form = OptimizerForm::kForLoop;
+  OptimizerForm form = OptimizerForm::kAuto;
   bool master_copy = false;            // the optimizer updates a float32 copy of parameters in half precision
   std::optional<DType> autocast = {};  // forward and loss run under torch.autocast of this type
   std::int64_t micro_batches = 1;      // forward and backward as often, gradients added up
@@ -39,8 +40,9 @@ struct LeftGradient {
 // It is the second step that is recorded, as by the PyTorch capture: optimizer state exists, and the gradients of the
 // step before are there to be cleared. `forward` runs the model and returns the loss; `inputs` are the tensors it is
 // given.
-// Frozen parameters (requires_grad false) have neither gradient nor optimizer state.
-// Throws: Error for a parameter that wants a gradient and gets none.
+// Frozen parameters (requires_grad false) have neither gradient nor optimizer state. The gradients of the step before
+// are taken to be tensors of their own; where a step leaves parts of larger storages, use the form below. Throws: Error
+// for a parameter that wants a gradient and gets none.
 step::Step record_step(Net& net, const std::vector<Tensor>& inputs, const std::function<Tensor()>& forward,
                        const Training& training);
 

@@ -86,7 +86,8 @@ std::vector<std::string> words(const std::vector<std::string_view>& list) { retu
 
 nn::OptimizerForm form_named(const std::string& name) {
   if (name == "foreach") return nn::OptimizerForm::kForeach;
-  return name == "fused" ? nn::OptimizerForm::kFused : nn::OptimizerForm::kForLoop;
+  if (name == "fused") return nn::OptimizerForm::kFused;
+  return name == "for-loop" ? nn::OptimizerForm::kForLoop : nn::OptimizerForm::kAuto;
 }
 
 }  // namespace
@@ -133,13 +134,12 @@ zoo::StepOptions step_options(const NativeOptions& options) {
   result.image = static_cast<std::int64_t>(options.image);
   result.dtype = dtype_named(options.dtype);
   result.training.optimizer = optimizer_named(options.optimizer);
-  const bool is_cuda = options.target == "cuda";
-  result.training.form = form_named(options.form.empty() && is_cuda ? "foreach" : options.form);
+  result.training.form = form_named(options.form);
   result.training.micro_batches = static_cast<std::int64_t>(options.micro_batches);
   result.training.clip_norm = options.clip_norm;
   if (!options.precision.empty()) zoo::set_precision(result, options.precision);
   result.attention = attention_named(options.attention);
-  result.target = is_cuda ? nn::Target::kCuda : nn::Target::kCpu;
+  result.target = options.target == "cuda" ? nn::Target::kCuda : nn::Target::kCpu;
   return result;
 }
 

@@ -393,6 +393,9 @@ def _copy_hooks(parameter, fake) -> None:
     """What the program does with gradients, it does with fake ones. A hook that runs when a gradient is complete often looks its
     parameter up somewhere (the optimizer of that one), so it is given the real one, with the fake gradient."""
 
+    if not parameter.requires_grad:
+        return  # hooks of a parameter that was frozen later have nothing to wait for
+
     def complete(hook):
         def run(_):
             kept = parameter.grad
