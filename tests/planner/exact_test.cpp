@@ -1,0 +1,167 @@
+#include "tidemark/planner/exact.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "../support/random_training.h"
+#include "brute_force.h"
+#include "tidemark/memory/replay.h"
+#include "tidemark/planner/build_problem.h"
+
+namespace tidemark::planner {
+namespace {
+
+using step::OpId;
+
+struct Checked {
+  std::int64_t steps = 0;
+  std::int64_t exact = 0;
+  std::int64_t plans = 0;
+  std::int64_t modelled = 0;
+  std::int64_t budgets = 0;
+};
+
+std::string text_of(const plan::Plan& plan) {
+  std::string text;
+  for (const plan::Unit& unit : plan.units) {
+    text += fmt::format("[call {}:", unit.call.value());
+    for (const OpId op : unit.saved_ops) text += fmt::format(" {}", op.value());
+    text += "]";
+  }
+  return text;
+}
+
+// The paths that mean a plan, if the problem has them: plans that save what is never worth saving are left out.
+std::optional<std::vector<Path>> paths_of(const Space& space, const Problem& problem, const plan::Plan& plan) {
+  std::vector<Path> paths;
+  std::size_t units = 0;
+  for (const Episode& episode : problem.episodes) {
+    Path path;
+    for (std::uint32_t state = 0; state + 1 < episode.state_count;) {
+      std::optional<ArcUse> chosen;
+      bool is_unit = false;
+      for (std::uint32_t a = episode.first_arc[state]; a < episode.first_arc[state + 1]; ++a) {
+        const Arc& arc = episode.arcs[a];
+        if (!arc.is_unit()) {
+          if (!is_unit) chosen = ArcUse{a, {}};
+          continue;
+        }
+        const Candidate& c = space.candidates[arc.candidate];
+        const auto unit =
+            std::find_if(plan.units.begin(), plan.units.end(), [&](const plan::Unit& u) { return u.call == c.call; });
+        if (unit == plan.units.end()) continue;
+        if (!is_unit) chosen.reset();
+        is_unit = true;
+        ArcUse use{a, {}};
+        std::vector<std::uint8_t> saved(c.choices.size(), 0);
+        for (const std::uint32_t choice : arc.always_saved) saved[choice] = 1;
+        for (std::uint32_t j = 0; j < arc.groups.size(); ++j) {
+          const OpId first = c.choices[arc.groups[j].choice].savers.front();
+          if (unit->decision(first) != plan::Decision::kSave) continue;
+          use.saved.push_back(j);
+          saved[arc.groups[j].choice] = 1;
+        }
+        if (make_unit(c, saved) == *unit && (!arc.needs_saved || !use.saved.empty())) chosen = use;
+      }
+      if (!chosen) return std::nullopt;
+      if (is_unit) ++units;
+      path.push_back(*chosen);
+      state = episode.arcs[chosen->arc].to;
+    }
+    paths.push_back(std::move(path));
+  }
+  if (units != plan.units.size()) return std::nullopt;
+  return paths;
+}
+
+void check_one(std::uint64_t seed, Checked& total, bool odd) {
+  const test::RandomTraining t = test::random_training(seed, {.may_be_odd = odd});
+  const std::vector<test::Tried> tried = test::try_all(t.step, t.times, 4000);
+  if (tried.empty()) return;
+  ++total.steps;
+  total.plans += static_cast<std::int64_t>(tried.size());
+  const Space space = find_space(t.step, t.times);
+  const Problem problem = build_problem(t.step, space);
+  if (problem.is_exact) ++total.exact;
+  for (const test::Tried& one : tried) {
+    const auto paths = paths_of(space, problem, one.plan);
+    if (!paths) continue;
+    ++total.modelled;
+    std::int64_t peak = problem.ground_bytes;
+    std::int64_t ps = 0;
+    for (std::size_t i = 0; i < paths->size(); ++i) {
+      const PathFigures figures = measure(problem.episodes[i], (*paths)[i]);
+      peak = std::max(peak, figures.peak_bytes);
+      ps += figures.time_ps;
+    }
+    EXPECT_EQ(ps, one.time_ps) << "seed " << seed;
+    if (problem.is_exact)
+      EXPECT_EQ(peak, one.peak_bytes) << "seed " << seed << " units " << one.plan.units.size() << " "
+                                      << text_of(one.plan);
+    else
+      EXPECT_LE(peak, one.peak_bytes) << "seed " << seed << " " << text_of(one.plan);
+    if (::testing::Test::HasFailure()) return;
+  }
+  const ExactSolver solver(problem);
+  std::set<std::int64_t> peaks;
+  for (const test::Tried& one : tried) peaks.insert(one.peak_bytes);
+  if (solver.smallest_peak_bytes() != *peaks.begin()) {
+    if (problem.is_exact) {
+      EXPECT_EQ(solver.smallest_peak_bytes(), *peaks.begin()) << "seed " << seed;
+    } else {
+      EXPECT_LE(solver.smallest_peak_bytes(), *peaks.begin()) << "seed " << seed;
+    }
+  }
+  for (const std::int64_t peak : peaks)
+    for (const std::int64_t budget : {peak - 1, peak}) {
+      std::int64_t best = std::numeric_limits<std::int64_t>::max();
+      for (const test::Tried& one : tried)
+        if (one.peak_bytes <= budget) best = std::min(best, one.time_ps);
+      const Solution s = solver.solve({.budget_bytes = budget});
+      ++total.budgets;
+      const std::int64_t found = s.end == SolveEnd::kOptimal ? s.time_ps : std::numeric_limits<std::int64_t>::max();
+      if (s.end == SolveEnd::kOptimal && problem.is_exact) {
+        const plan::Plan plan = plan_of(space, solver.problem(), s.paths);
+        const std::int64_t replayed = memory::replay(t.step, plan).peak.total_bytes;
+        EXPECT_LE(replayed, budget) << "seed " << seed;
+        EXPECT_EQ(replayed, s.peak_bytes) << "seed " << seed;
+        EXPECT_EQ(recompute_ps(t.step, space.index, t.times, plan), s.time_ps) << "seed " << seed;
+      }
+      if (found == best) continue;
+      if (problem.is_exact) {
+        EXPECT_EQ(found, best) << "seed " << seed << " budget " << budget;
+      } else {
+        EXPECT_LE(found, best) << "seed " << seed << " budget " << budget;
+      }
+    }
+}
+
+std::uint64_t step_count(std::uint64_t few) {
+  const char* campaign = std::getenv("TIDEMARK_CAMPAIGN");
+  return campaign == nullptr ? few : std::max<std::uint64_t>(50'000, std::strtoull(campaign, nullptr, 10));
+}
+
+TEST(Exact, EqualsBruteForceOverTheReplay) {
+  Checked total;
+  for (std::uint64_t seed = 1; seed <= step_count(80) && !HasFailure(); ++seed) check_one(seed, total, false);
+  fmt::print(
+      "{} steps, {} of them with a model that is exact, {} plans replayed, {} compared with the model, {} budgets\n",
+      total.steps, total.exact, total.plans, total.modelled, total.budgets);
+  EXPECT_GT(total.exact * 10, total.steps * 8);
+}
+
+// Nodes that never run, saves that stay: the model may be below what a replay says, never above.
+TEST(Exact, IsABoundForOddSteps) {
+  Checked total;
+  for (std::uint64_t seed = 1; seed <= step_count(80) && !HasFailure(); ++seed) check_one(seed, total, true);
+  EXPECT_GT(total.steps, 40);
+}
+
+}  // namespace
+}  // namespace tidemark::planner

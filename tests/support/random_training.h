@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tidemark/planner/space.h"
+#include "tidemark/step/step.h"
+
+namespace tidemark::test {
+
+struct RandomTrainingOptions {
+  int max_children = 3;
+  int max_ops = 3;          // of one call, between calls inside it
+  bool may_be_odd = false;  // nodes that never run, saves that go early or late: what no engine does in the usual case
+};
+
+// A training step as autograd runs one, made at random and small enough to try every plan: nested module calls, some
+// twice, views, changes in place, random ops, ops that must not run twice, skips, tensors that several ops save, saves
+// that hooks do not see, micro-batches; backward in the order of falling sequence numbers, with gradients that stay.
+// Sizes and times have many ties, and zeros, or are huge. The same seed gives the same step.
+struct RandomTraining {
+  step::Step step;
+  planner::Times times;
+};
+RandomTraining random_training(std::uint64_t seed, const RandomTrainingOptions& options = {});
+
+}  // namespace tidemark::test
