@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = pytest.mark.fast
 
-COMMANDS = ["", "models", "capture", "inspect", "validate", "memory", "time", "sac", "devices", "completion"]
+COMMANDS = ["", "models", "capture", "inspect", "validate", "memory", "time", "plan", "verify", "sac", "devices", "completion"]
 
 
 def help_of(cli, command: str) -> str:

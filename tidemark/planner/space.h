@@ -26,12 +26,12 @@ struct SpaceOptions {
   RngRule rng = RngRule::kWhenNeeded;
   // Patterns over "FQN" of modules, with * and ?; a unit's module matches one of `units` (empty: all may be units) and
   // none of `not_units`.
-  std::vector<std::string> units;
-  std::vector<std::string> not_units;
+  std::vector<std::string> units = {};
+  std::vector<std::string> not_units = {};
   // Patterns "FQN::OP"; OP is an op's name with or without its overload ("aten.mm"), and "FQN::" may be left out. An op
   // that matches is always, or never, saved where its unit is checkpointed.
-  std::vector<std::string> always_save;
-  std::vector<std::string> never_save;
+  std::vector<std::string> always_save = {};
+  std::vector<std::string> never_save = {};
 };
 
 // Why a module call cannot be a unit.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -18,7 +17,7 @@
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/workspace_file.h"
 #include "tidemark/plan/policies.h"
-#include "tidemark/step/dump.h"
+#include "workspace_argument.h"
 
 namespace tidemark::cli {
 
@@ -55,16 +54,6 @@ AllocatorModel allocator_of(const MemoryOptions& options, const std::optional<de
   return device && device->kind != device::DeviceKind::kCpu ? AllocatorModel::kCaching : AllocatorModel::kExact;
 }
 
-// The table that was named, or the one beside the step.
-std::string find_workspace(const MemoryOptions& options, const Console& console) {
-  if (!options.workspace.empty()) return options.workspace;
-  const std::string beside = memory::workspace_beside(options.step);
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(beside, code)) return {};
-  console.message(fmt::format("tidemark: using the workspace table {}\n", step::printable(beside)));
-  return beside;
-}
-
 void replay_into(MemoryReport& report) {
   const bool is_exact = report.allocator == AllocatorModel::kExact;
   report.timeline = memory::replay(report.step, report.plan,
@@ -94,7 +83,7 @@ ExitCode run_memory(MemoryOptions options, const Console& console) {
                       .depth = options.depth,
                       .step = std::move(step),
                       .plan = std::move(plan),
-                      .workspace_file = find_workspace(options, console),
+                      .workspace_file = find_workspace_argument(options.workspace, options.step, console),
                       .workspace = {},
                       .allocator = allocator_of(options, device),
                       .overhead_bytes = overhead_bytes,

@@ -4,11 +4,11 @@ _tidemark() {
   local command="" words="" flags="" files="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      models|capture|inspect|validate|memory|time|sac|devices|completion) command=$word; break ;;
+      models|capture|inspect|validate|memory|time|plan|verify|sac|devices|completion) command=$word; break ;;
     esac
   done
   case $command in
-    "") words="models capture inspect validate memory time sac devices completion" flags="-h --help --json --version" files= ;;
+    "") words="models capture inspect validate memory time plan verify sac devices completion" flags="-h --help --json --version" files= ;;
     models) words="" flags="-h --help --json" files= ;;
     capture)
       case $previous in
@@ -87,6 +87,51 @@ _tidemark() {
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
         *) words="" flags="-h --help --json --device --by --depth --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+      esac
+      ;;
+    plan)
+      case $previous in
+        --device) words="" flags="" files= ;;
+        --budget) words="" flags="" files= ;;
+        --reserve) words="" flags="" files= ;;
+        --against) words="exact rounded reserved" flags="" files= ;;
+        -o|--output) words="" flags="" files=1 ;;
+        --units) words="" flags="" files= ;;
+        --not-units) words="" flags="" files= ;;
+        --always-save) words="" flags="" files= ;;
+        --never-save) words="" flags="" files= ;;
+        --rng) words="when-needed always never" flags="" files= ;;
+        --max-work) words="" flags="" files= ;;
+        --workspace) words="" flags="" files=1 ;;
+        --batch) words="" flags="" files= ;;
+        --seq) words="" flags="" files= ;;
+        --image) words="" flags="" files= ;;
+        --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --precision) words="fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16" flags="" files= ;;
+        --attention) words="auto math flash efficient" flags="" files= ;;
+        --micro-batches) words="" flags="" files= ;;
+        --clip-norm) words="" flags="" files= ;;
+        --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
+        --form) words="for-loop foreach fused" flags="" files= ;;
+        --target) words="cpu cuda" flags="" files= ;;
+        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --explain --units --not-units --always-save --never-save --rng --no-early-stop --max-work --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+      esac
+      ;;
+    verify)
+      case $previous in
+        --workspace) words="" flags="" files=1 ;;
+        --batch) words="" flags="" files= ;;
+        --seq) words="" flags="" files= ;;
+        --image) words="" flags="" files= ;;
+        --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --precision) words="fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16" flags="" files= ;;
+        --attention) words="auto math flash efficient" flags="" files= ;;
+        --micro-batches) words="" flags="" files= ;;
+        --clip-norm) words="" flags="" files= ;;
+        --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
+        --form) words="for-loop foreach fused" flags="" files= ;;
+        --target) words="cpu cuda" flags="" files= ;;
+        *) words="" flags="-h --help --json --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     sac)

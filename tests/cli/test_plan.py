@@ -1,0 +1,90 @@
+"""tidemark plan and tidemark verify: the cheapest plan under a budget, its file, and what checks it."""
+
+import json
+
+import pytest
+
+GPT2 = ["gpt2", "--batch", "8", "--device", "t4", "--budget", "90%"]
+
+
+def test_the_example_plan_is_what_the_command_writes(cli, golden, tmp_path):
+    cli("plan", *GPT2, "-o", str(tmp_path / "plan.json"))
+    written = (tmp_path / "plan.json").read_text()
+    assert written == open("examples/plans/gpt2.json").read(), "examples/plans/gpt2.json is old: write it again"
+
+
+def test_a_plan_fits_and_is_cheaper_than_those_written_by_hand(cli):
+    found = cli.json("plan", *GPT2)
+    assert found["termination"] == "optimal"
+    assert found["bound_ms"] == found["recompute_ms"] > 0
+    assert found["smallest_peak_bytes"] <= found["peak_bytes"] <= found["budget_bytes"] - found["reserve_bytes"]
+    assert found["unplanned_peak_bytes"] > found["budget_bytes"] - found["reserve_bytes"]
+    by_hand = [policy["recompute_ps"] for policy in found["policies"] if policy["fits"]]
+    assert by_hand and found["recompute_ps"] < min(by_hand)
+
+
+def test_budgets_from_the_smallest_peak_up(cli):
+    """At the smallest peak there is a plan, one byte below there is none, and more budget never costs more."""
+    options = ["resnet18", "--device", "cpu", "--batch", "2", "--optimizer", "sgd"]
+    ends = cli.json("plan", *options, "--budget", "1TB")
+    assert (ends["termination"], ends["units"]) == ("fits", 0)
+    least, most = ends["smallest_peak_bytes"], ends["unplanned_peak_bytes"]
+    assert least < most
+    none = cli("plan", *options, "--budget", f"{least - 1}B", "--json", check=False)
+    assert none.returncode == 3
+    assert json.loads(none.stdout)["termination"] == "infeasible"
+    times = []
+    for budget in [least, (least + most) // 2, most - 1, most]:
+        found = cli.json("plan", *options, "--budget", f"{budget}B")
+        assert found["peak_bytes"] <= budget
+        times.append(found["recompute_ps"])
+    assert times == sorted(times, reverse=True) and times[-1] == 0 < times[-2]
+
+
+def test_a_plan_that_was_edited_does_not_hold(cli, tmp_path):
+    path = tmp_path / "plan.json"
+    plan = json.load(open("examples/plans/gpt2.json"))
+    plan["units"] = []
+    path.write_text(json.dumps(plan))
+    result = cli("verify", "gpt2", str(path), "--batch", "8", "--target", "cuda", check=False)
+    assert result.returncode == 1
+    assert "changed after it was written" in result.stderr
+
+
+def test_a_plan_is_of_one_step(cli):
+    result = cli("verify", "gpt2", "examples/plans/gpt2.json", "--batch", "4", "--target", "cuda", check=False)
+    assert result.returncode == 1
+    assert "the plan is of another step" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--budget", "13"], "unit"),
+        (["--budget", "200MiB"], "there is nothing left of the budget"),
+        (["--budget", "90%", "--units", "layers.*"], "it matches nothing in this step"),
+        (["--budget", "90%", "--never-save", "aten.nothing"], "it matches nothing in this step"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(cli, options, words):
+    result = cli("plan", "gpt2", "--device", "t4", *options, check=False)
+    assert result.returncode == 1
+    assert words in result.stderr
+
+
+def test_patterns_are_followed(cli, tmp_path):
+    path = tmp_path / "plan.json"
+    cli("plan", *GPT2, "--units", "transformer.h.*.mlp", "--always-save", "aten.addmm", "-o", str(path))
+    units = json.load(open(path))["units"]
+    assert units
+    for unit in units:
+        assert unit["module"].startswith("transformer.h.") and unit["module"].endswith(".mlp")
+        assert unit["saved"]["aten.addmm.default"] == [0, 1]
+
+
+def test_the_text_answers_the_questions(cli):
+    text = cli("plan", *GPT2, "--explain").stdout
+    for words in ["no plan that fits is cheaper (proved)", "held by", "checkpointed", "plans written by hand", "candidates"]:
+        assert words in text
+    assert len(text.splitlines()) <= 40
+    assert max(map(len, text.splitlines())) <= 100

@@ -1,0 +1,123 @@
+#include "tidemark/plan/plan_file.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "../support/random_plan.h"
+#include "../support/random_training.h"
+#include "../support/tiny_program.h"
+#include "tidemark/base/error.h"
+
+namespace tidemark::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+PlanFacts some_facts() {
+  return {.device = "h100-sxm",
+          .budget_bytes = 1000,
+          .reserve_bytes = 10,
+          .against = "exact",
+          .termination = "optimal",
+          .peak_bytes = 900,
+          .recompute_ps = 50,
+          .bound_ps = 50,
+          .smallest_peak_bytes = 700};
+}
+
+std::string error_of(const std::string& text, const step::Step& step) {
+  try {
+    read_plan_text(text, "plan.json", step);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PlanFile, IsReadAsItWasWritten) {
+  int with_units = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const step::Step step = test::random_training(seed).step;
+    const Plan plan = test::random_plan(step, seed);
+    const std::string text = write_plan(step, plan, some_facts());
+    const PlanFile file = read_plan_text(text, "plan.json", step);
+    EXPECT_EQ(file.plan, plan) << seed;
+    EXPECT_EQ(file.facts, some_facts());
+    EXPECT_EQ(write_plan(step, file.plan, file.facts), text);
+    with_units += plan.units.empty() ? 0 : 1;
+  }
+  EXPECT_GT(with_units, 100);
+}
+
+// One call that runs mm, view, mm: the second mm is occurrence 1 of its name.
+TEST(PlanFile, CountsOpsByNameWithinTheCall) {
+  test::TinyProgram p;
+  const auto x = p.resident(step::Role::kInput, 10);
+  p.pass(step::PassKind::kForward);
+  const step::ModuleId child = p.module(p.root, "block", "Block");
+  const auto call = p.enter(child, {x});
+  const auto a = p.op("aten.mm.default", {x}, 20);
+  const auto b = p.view(a);
+  const auto save = p.pack(b);
+  const auto c = p.op("aten.mm.default", {b}, 30);
+  const step::OpId second = p.last_op();
+  p.exit(call, {c});
+  p.pass(step::PassKind::kBackward);
+  p.backward({save}, 5);
+  const step::Step step = p.finish();
+  const Plan plan{{Unit{.call = call, .saved_ops = {second}}}};
+  const Json json = Json::parse(write_plan(step, plan, {}));
+  EXPECT_EQ(json.at("units")[0].at("module"), "block");
+  EXPECT_EQ(json.at("units")[0].at("saved").dump(), R"({"aten.mm.default":[1]})");
+}
+
+TEST(PlanFile, RefusesAPlanOfAnotherStep) {
+  const step::Step one = test::random_training(1).step;
+  const step::Step other = test::random_training(3).step;
+  EXPECT_NE(error_of(write_plan(one, {}, some_facts()), other).find("the plan is of another step"), std::string::npos);
+}
+
+TEST(PlanFile, NoticesAChange) {
+  const step::Step step = test::random_training(5).step;
+  Json json = Json::parse(write_plan(step, {}, some_facts()));
+  json["budget_bytes"] = 2000;
+  EXPECT_NE(error_of(json.dump(), step).find("changed after it was written"), std::string::npos);
+}
+
+// Every value of a file replaced by what does not belong there, and every key left out: an error, never a crash.
+TEST(PlanFile, RefusesWhatIsNoPlan) {
+  std::uint64_t seed = 1;
+  step::Step step = test::random_training(seed).step;
+  Plan plan = test::random_plan(step, seed);
+  while (plan.units.empty() || plan.units[0].saved_ops.empty()) {
+    step = test::random_training(++seed).step;
+    plan = test::random_plan(step, seed);
+  }
+  const Json good = Json::parse(write_plan(step, plan, some_facts()));
+  ASSERT_EQ(error_of(good.dump(), step), "");
+  const Json flat = good.flatten();
+  const std::vector<Json> strange = {nullptr, -1, 1e300, "x", Json::array(), Json::object(), true, 4611686018427387905};
+  int refused = 0;
+  for (const auto& [pointer, value] : flat.items()) {
+    for (const Json& other : strange) {
+      Json bad = good;
+      bad[Json::json_pointer(pointer)] = other;
+      if (other == value || pointer == "/minor" || pointer == "/objective") continue;  // not read
+      EXPECT_NE(error_of(bad.dump(), step), "") << pointer << " " << other;
+      ++refused;
+    }
+  }
+  for (const auto& [key, value] : good.items()) {
+    Json bad = good;
+    bad.erase(key);
+    if (key == "minor" || key == "objective") continue;
+    EXPECT_NE(error_of(bad.dump(), step), "") << key;
+  }
+  EXPECT_GT(refused, 100);
+  for (const char* text : {"", "{", "[]", "null", "{}", "{\"format\":\"tidemark-plan\",\"format\":1}", "\xff"})
+    EXPECT_NE(error_of(text, step), "") << text;
+}
+
+}  // namespace
+}  // namespace tidemark::plan

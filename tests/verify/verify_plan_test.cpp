@@ -1,0 +1,62 @@
+#include "tidemark/verify/verify_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "../support/random_plan.h"
+#include "../support/random_step.h"
+#include "../support/random_training.h"
+#include "tidemark/plan/legality.h"
+
+namespace tidemark::verify {
+namespace {
+
+// Two pieces of code that know the same page say the same about plans made at random.
+TEST(VerifyPlan, AgreesWithLegality) {
+  int legal = 0;
+  int illegal = 0;
+  const auto compare = [&](const step::Step& step, std::uint64_t seed) {
+    for (std::uint64_t k = 0; k < 4; ++k) {
+      const plan::Plan plan = test::random_plan(step, seed * 4 + k);
+      const bool is_legal = plan::check(step, plan).empty();
+      const std::vector<std::string> violations = find_violations(step, plan);
+      EXPECT_EQ(violations.empty(), is_legal) << seed << " " << (violations.empty() ? "" : violations[0]);
+      ++(is_legal ? legal : illegal);
+    }
+  };
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    compare(test::random_training(seed).step, seed);
+    compare(test::random_step(seed), seed);
+  }
+  EXPECT_GT(legal, 200);
+  EXPECT_GT(illegal, 200);
+}
+
+// A plan holds up to its peak, and one byte less is too little; figures that are wrong are named.
+TEST(VerifyPlan, KnowsTheBudget) {
+  int tried = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const step::Step step = test::random_training(seed).step;
+    const plan::Plan plan = test::random_plan(step, seed);
+    if (!find_violations(step, plan).empty()) continue;
+    ++tried;
+    const std::int64_t peak = replay(step, plan).peak_bytes;
+    plan::PlanFile file{plan, {}, {}};
+    file.facts.budget_bytes = peak + 7;
+    file.facts.reserve_bytes = 7;
+    file.facts.peak_bytes = peak;
+    const Verdict fits = verify_plan(step, file);
+    EXPECT_TRUE(fits.holds);
+    EXPECT_TRUE(fits.wrong_figures.empty());
+    EXPECT_EQ(fits.peak_bytes, peak);
+    file.facts.reserve_bytes = 8;
+    file.facts.peak_bytes = peak - 1;
+    const Verdict over = verify_plan(step, file);
+    EXPECT_FALSE(over.holds);
+    EXPECT_NE(over.first_over, "");
+    EXPECT_EQ(over.wrong_figures.size(), 1u);
+  }
+  EXPECT_GT(tried, 40);
+}
+
+}  // namespace
+}  // namespace tidemark::verify

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tidemark/cost/step_cost.h"
+#include "tidemark/memory/workspace.h"
+#include "tidemark/plan/plan.h"
+#include "tidemark/plan/policies.h"
+#include "tidemark/planner/exact.h"
+#include "tidemark/planner/space.h"
+#include "tidemark/step/step.h"
+
+namespace tidemark::planner {
+
+// Which bytes a budget is about.
+enum class Against : std::uint8_t {
+  kExact,    // what tensors ask for
+  kRounded,  // what CUDA's allocator hands out, in blocks of 512
+  kReserved  // what its cache holds at most, fragments included
+};
+inline constexpr std::array<std::string_view, 3> kAgainstNames = {"exact", "rounded", "reserved"};
+
+// How a search ended. Whatever it says is data, not an error.
+enum class Termination : std::uint8_t {
+  kFits,        // nothing needs to be recomputed
+  kOptimal,     // no plan that fits is cheaper
+  kFeasible,    // the plan fits; `bound_ps` says how much cheaper another could be
+  kInfeasible,  // no plan fits
+  kLimit,       // the limit was reached before a plan was found
+};
+inline constexpr std::array<std::string_view, 5> kTerminationNames = {"fits", "optimal", "feasible", "infeasible",
+                                                                      "limit"};
+inline constexpr std::string_view name_of(Termination termination) {
+  return kTerminationNames[static_cast<std::size_t>(termination)];
+}
+
+struct PlannerOptions {
+  std::int64_t budget_bytes = 0;
+  std::int64_t reserve_bytes = 0;  // of the budget, for what is no tensor
+  Against against = Against::kExact;
+  const memory::WorkspaceTable* workspace = nullptr;
+  SpaceOptions space = {};
+  std::int64_t max_work = 20'000'000;  // entries of the search's lists; about a second for ten million
+};
+
+// What one of the plans that people write by hand comes to.
+struct PolicyFigures {
+  plan::Policy policy;
+  std::int64_t peak_bytes = 0;
+  std::int64_t recompute_ps = 0;
+  bool fits = false;
+};
+
+struct PlanResult {
+  Termination termination = Termination::kLimit;
+  plan::Plan plan;  // empty unless it is of use
+  // Of the plan; with kInfeasible, of the plan with the smallest peak that is known.
+  std::int64_t peak_bytes = 0;
+  std::int64_t recompute_ps = 0;
+  std::int64_t bound_ps = 0;  // no plan that fits takes less
+  std::int64_t unplanned_peak_bytes = 0;
+  std::int64_t smallest_peak_bytes = 0;  // of any plan
+  bool is_smallest_proved = true;        // false: no plan with a smaller peak is known, but there may be one
+  std::vector<PolicyFigures> policies;   // none, full, every:2, every:3, every:4, selective
+  SolveStatistics statistics;
+  std::array<std::int64_t, kExclusionNames.size()> excluded = {};  // calls that cannot be units, by reason
+  std::int64_t candidate_count = 0;
+  std::vector<step::CallId> restored;  // units of the plan that change buffers, which applying it must restore
+};
+
+// The cheapest plan whose peak, by replay, stays within the budget. Pure: the same input gives the same result. A plan
+// is never worse than the best policy of the list above. Throws: Error for options that make no sense.
+PlanResult plan_step(const step::Step& step, const cost::StepCost& cost, const PlannerOptions& options);
+
+// The times that the planner adds up.
+Times times_of(const cost::StepCost& cost);
+
+// The peak of a step under a plan, in the bytes that a budget is about.
+std::int64_t peak_of(const step::Step& step, const plan::Plan& plan, const PlannerOptions& options);
+
+}  // namespace tidemark::planner

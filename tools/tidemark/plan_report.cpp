@@ -1,0 +1,300 @@
+#include "plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "text_layout.h"
+#include "tidemark/base/bytes.h"
+#include "tidemark/base/duration.h"
+#include "tidemark/plan/event_index.h"
+#include "tidemark/plan/plan_file.h"
+#include "tidemark/step/dump.h"
+#include "tidemark/step/fingerprint.h"
+#include "tidemark/step/op_name.h"
+
+namespace tidemark::cli {
+
+namespace {
+
+using namespace step;
+using planner::PlanResult;
+using planner::Termination;
+
+constexpr std::size_t kMostUnits = 12;   // rows of what is checkpointed
+constexpr std::size_t kMostHolders = 3;  // categories of the peak
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? "-" : fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+double ms(std::int64_t ps) { return static_cast<double>(ps) / static_cast<double>(kPsPerMs); }
+
+// What a unit does, told so that equal layers say the same.
+struct UnitText {
+  std::string module;  // with * for its last number
+  std::int64_t number = -1;
+  std::string saved;  // "2 mm, 1 flash_attention"
+  std::int64_t saved_ops = 0;
+  std::int64_t again_ops = 0;
+  std::int64_t time_ps = 0;
+};
+
+// The last part of a name that is a number, as in layers.3.mlp.
+std::pair<std::string, std::int64_t> fold(const std::string& fqn) {
+  std::size_t end = fqn.size();
+  while (end > 0) {
+    const std::size_t dot = fqn.rfind('.', end - 1);
+    const std::size_t begin = dot == std::string::npos ? 0 : dot + 1;
+    const std::string part = fqn.substr(begin, end - begin);
+    if (!part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos)
+      return {fqn.substr(0, begin) + "*" + fqn.substr(end), std::stoll(part)};
+    if (dot == std::string::npos) break;
+    end = dot;
+  }
+  return {fqn, -1};
+}
+
+UnitText describe(const PlanReport& report, const plan::EventIndex& index, const plan::Unit& unit) {
+  const Step& step = report.step;
+  UnitText text;
+  std::tie(text.module, text.number) = fold(step.fqn(step[unit.call].module));
+  if (text.module.empty()) text.module = "(the whole model)";
+  std::map<std::string_view, std::int64_t> saved;
+  const plan::EventRange region = index.regions[unit.call.index()];
+  std::uint32_t stop = region.end;
+  for (std::uint32_t at = region.begin; at < region.end; ++at) {
+    const Event& event = step.tables().events[at];
+    if (unit.early_stop && event.kind == EventKind::kPack && step[SaveId(event.id)].hooked) stop = at + 1;
+  }
+  for (std::uint32_t at = region.begin; at < region.end; ++at) {
+    const Event& event = step.tables().events[at];
+    if (event.kind != EventKind::kBegin) continue;
+    const OpId op(event.id);
+    if (unit.decision(op) == plan::Decision::kSave) {
+      ++text.saved_ops;
+      ++saved[op_family(step.text(step[op].name))];
+    } else if (at < stop) {
+      ++text.again_ops;
+      text.time_ps += report.cost.ops[op.index()].total_ps;
+    }
+  }
+  for (const auto& [name, count] : saved) {
+    if (!text.saved.empty()) text.saved += ", ";
+    text.saved += count == 1 ? std::string(name) : fmt::format("{} {}", count, name);
+  }
+  if (text.saved.empty()) text.saved = "nothing";
+  return text;
+}
+
+// "0-3, 7".
+std::string ranges_text(std::vector<std::int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1] <= numbers[end] + 1) ++end;
+    if (!text.empty()) text += ",";
+    text += numbers[end] == numbers[i] ? std::to_string(numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+std::string units_text(const PlanReport& report) {
+  const plan::EventIndex index = plan::index_events(report.step);
+  struct Row {
+    UnitText text;
+    std::vector<std::int64_t> numbers;
+    std::int64_t count = 0;
+  };
+  std::vector<Row> rows;
+  std::map<std::string, std::size_t> row_of;
+  for (const plan::Unit& unit : report.result.plan.units) {
+    const UnitText text = describe(report, index, unit);
+    const std::string key = text.module + "|" + text.saved + "|" + std::to_string(text.again_ops);
+    const auto [found, is_new] = row_of.emplace(key, rows.size());
+    if (is_new) rows.push_back({text, {}, 0});
+    Row& row = rows[found->second];
+    if (text.number >= 0) row.numbers.push_back(text.number);
+    ++row.count;
+  }
+  Table table("<>>><");
+  table.row({"module", "calls", "ops again", "each", "saved ops"});
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostUnits); ++i) {
+    const Row& row = rows[i];
+    std::string name = row.text.module;
+    if (!row.numbers.empty()) {
+      const std::string numbers = ranges_text(row.numbers);
+      name.replace(name.find('*'), 1, row.numbers.size() == 1 ? numbers : "{" + numbers + "}");
+    }
+    table.row({elide(printable(name), 40), format_count(row.count), format_count(row.text.again_ops),
+               format_duration(row.text.time_ps), row.text.saved});
+  }
+  std::string text = table.text(2);
+  if (rows.size() > kMostUnits) text += fmt::format("  and {} more kinds of units\n", rows.size() - kMostUnits);
+  return text;
+}
+
+std::string verdict(const PlanReport& report) {
+  const PlanResult& result = report.result;
+  switch (result.termination) {
+    case Termination::kFits:
+      return "it fits as it is: nothing needs to be recomputed";
+    case Termination::kOptimal:
+      return "it fits with this plan, and no plan that fits is cheaper (proved)";
+    case Termination::kFeasible:
+      return fmt::format("it fits with this plan; the cheapest one takes at least {} (gap {})",
+                         format_duration(result.bound_ps),
+                         percent(result.recompute_ps - result.bound_ps, result.recompute_ps));
+    case Termination::kInfeasible:
+      return fmt::format("it does not fit: the smallest peak that any plan reaches is {}{}",
+                         format_bytes(result.smallest_peak_bytes),
+                         result.is_smallest_proved ? " (proved)" : ", as far as is known");
+    case Termination::kLimit:
+      return "the limit of the search was reached before a plan was found";
+  }
+  return "";
+}
+
+std::string held_by(const PlanReport& report) {
+  std::vector<std::pair<std::int64_t, std::string_view>> parts;
+  for (std::size_t i = 0; i < memory::kCategoryNames.size(); ++i)
+    if (report.timeline.peak_by_category[i] > 0)
+      parts.emplace_back(report.timeline.peak_by_category[i], memory::kCategoryNames[i]);
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(parts.size(), kMostHolders); ++i) {
+    std::string name(parts[i].second);
+    std::replace(name.begin(), name.end(), '_', ' ');
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", name, format_bytes(parts[i].first));
+  }
+  return text;
+}
+
+// Where in the step the peak is.
+std::string moment_text(const PlanReport& report) {
+  const memory::Moment& moment = report.timeline.peak;
+  if (moment.event == memory::kNoEvent) return "before the step begins";
+  std::string text;
+  if (moment.op.has_value()) text = std::string(op_family(report.step.text(report.step[moment.op].name)));
+  if (moment.call.has_value()) {
+    const std::string fqn = report.step.fqn(report.step[moment.call].module);
+    if (!fqn.empty()) text += (text.empty() ? "" : " of ") + printable(fqn);
+  }
+  if (moment.pass.has_value())
+    text += fmt::format("{}in {}", text.empty() ? "" : ", ", name_of(report.step[moment.pass].kind));
+  if (moment.unit != memory::kNoUnit) text += ", while it is recomputed";
+  return text;
+}
+
+// Why nothing more can be had, for a plan that does not fit.
+std::string advice(const PlanReport& report) {
+  if (report.result.termination != Termination::kInfeasible) return "";
+  const memory::Moment& moment = report.timeline.peak;
+  const bool has_pass = moment.event != memory::kNoEvent && moment.pass.has_value();
+  const PassKind kind = has_pass ? report.step[moment.pass].kind : PassKind::kOptimizer;
+  std::string what = "a smaller batch or shorter sequence, or a device with more memory";
+  if (kind == PassKind::kOptimizer || report.timeline.peak.event == memory::kNoEvent)
+    what =
+        "recomputing activations cannot help: the peak is in what the optimizer holds. An optimizer with less state "
+        "(--optimizer sgd), a smaller type (--precision), or sharding would";
+  return "  what would help  " + wrap(what, 19);
+}
+
+}  // namespace
+
+std::string plan_text(const PlanReport& report, const Console& console) {
+  const PlanResult& result = report.result;
+  const std::int64_t room = report.budget_bytes - report.reserve_bytes;
+  std::string text = console.heading(fmt::format("{} on {}", printable(report.file), report.device.name)) + "\n\n";
+  text += "  " + wrap(verdict(report), 2) + "\n";
+  Table figures("<<");
+  figures.row({"budget", report.reserve_bytes == 0
+                             ? format_bytes(report.budget_bytes)
+                             : fmt::format("{}, of which {} are not for tensors", format_bytes(report.budget_bytes),
+                                           format_bytes(report.reserve_bytes))});
+  figures.row({"peak", fmt::format("{} of {}; without a plan {}, at least {}", format_bytes(result.peak_bytes),
+                                   format_bytes(room), format_bytes(result.unplanned_peak_bytes),
+                                   format_bytes(result.smallest_peak_bytes))});
+  figures.row({"held by", held_by(report)});
+  figures.row({"at", moment_text(report)});
+  figures.row({"recomputing", fmt::format("{}, {} of the step's {}", format_duration(result.recompute_ps),
+                                          percent(result.recompute_ps, report.cost.all.time_ps),
+                                          format_duration(report.cost.all.time_ps))});
+  text += figures.text(2);
+  text += advice(report);
+  if (!result.plan.units.empty()) {
+    text += "\n" + console.heading(result.termination == Termination::kInfeasible ? "the smallest plan checkpoints"
+                                                                                  : "checkpointed");
+    text += "\n" + units_text(report);
+  }
+  if (!result.restored.empty())
+    text += fmt::format("  {} change buffers, which applying the plan restores\n",
+                        count_of(static_cast<std::int64_t>(result.restored.size()), "unit"));
+  text += "\n" + console.heading("plans written by hand") + "\n";
+  Table policies("<>>><");
+  policies.row({"", "peak", "recomputing", "of the step", ""});
+  for (const planner::PolicyFigures& figures_of : result.policies)
+    policies.row({plan::policy_text(figures_of.policy), format_bytes(figures_of.peak_bytes),
+                  format_duration(figures_of.recompute_ps), percent(figures_of.recompute_ps, report.cost.all.time_ps),
+                  figures_of.fits ? "fits" : "does not fit"});
+  text += policies.text(2);
+  if (report.is_explained) {
+    text += "\n" + console.heading("the search") + "\n";
+    Table search("<<");
+    search.row({"candidates", fmt::format("{} module calls may be units", format_count(result.candidate_count))});
+    for (std::size_t i = 1; i < result.excluded.size(); ++i)
+      if (result.excluded[i] > 0) {
+        std::string name(planner::kExclusionNames[i]);
+        std::replace(name.begin(), name.end(), '_', ' ');
+        search.row({"left out", fmt::format("{}: {}", name, format_count(result.excluded[i]))});
+      }
+    search.row({"passes", format_count(result.statistics.passes)});
+    search.row({"entries", format_count(result.statistics.work)});
+    text += search.text(2);
+  }
+  if (!report.output.empty()) text += fmt::format("\nwritten to {}\n", printable(report.output));
+  return text;
+}
+
+Json plan_json(const PlanReport& report) {
+  const PlanResult& result = report.result;
+  Json policies = Json::array();
+  for (const planner::PolicyFigures& figures : result.policies)
+    policies.push_back({{"policy", plan::policy_text(figures.policy)},
+                        {"peak_bytes", figures.peak_bytes},
+                        {"recompute_ps", figures.recompute_ps},
+                        {"fits", figures.fits}});
+  Json excluded = Json::object();
+  for (std::size_t i = 1; i < result.excluded.size(); ++i)
+    excluded[std::string(planner::kExclusionNames[i])] = result.excluded[i];
+  Json json{{"step", report.file},
+            {"device", report.device.name},
+            {"termination", planner::name_of(result.termination)},
+            {"budget_bytes", report.budget_bytes},
+            {"reserve_bytes", report.reserve_bytes},
+            {"against", planner::kAgainstNames[static_cast<std::size_t>(report.against)]},
+            {"peak_bytes", result.peak_bytes},
+            {"unplanned_peak_bytes", result.unplanned_peak_bytes},
+            {"smallest_peak_bytes", result.smallest_peak_bytes},
+            {"smallest_peak_proved", result.is_smallest_proved},
+            {"recompute_ms", ms(result.recompute_ps)},
+            {"bound_ms", ms(result.bound_ps)},
+            {"recompute_ps", result.recompute_ps},
+            {"bound_ps", result.bound_ps},
+            {"step_ops_ms", ms(report.cost.all.time_ps)},
+            {"units", static_cast<std::int64_t>(result.plan.units.size())},
+            {"policies", policies},
+            {"candidates", result.candidate_count},
+            {"excluded", excluded},
+            {"search",
+             {{"passes", result.statistics.passes},
+              {"entries", result.statistics.work},
+              {"longest_list", result.statistics.longest_list}}}};
+  return json;
+}
+
+}  // namespace tidemark::cli
