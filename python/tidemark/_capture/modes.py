@@ -9,12 +9,14 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .fakes import CURES, Fakes, undispatched
+from .memo import NOT_KNOWN, Memo
 from .op_facts import facts_of
-from .recorder import Handle, Recorder
+from .recorder import Described, Handle, Recorder
 from .shadows import KEEP_VALUES, Shadows, worth_following
 from .sources import place_of
 
 _Tensor = torch.Tensor
+_FakeTensor = torch._subclasses.fake_tensor.FakeTensor
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
 _unset_mode = torch._C._unset_dispatch_mode
 _set_mode = torch._C._set_dispatch_mode
@@ -153,9 +155,10 @@ class FakeRecordMode(RecordMode):
     def __init__(self, recorder: Recorder, fakes: Fakes) -> None:
         super().__init__(recorder)
         self.fakes = fakes
+        self.memo = Memo(fakes)
         self.shadows = Shadows()
         self.stand_ins: dict = {}  # by id of a real parameter: the fake in its place
-        self._fake_class = torch._subclasses.fake_tensor.FakeTensor
+        self._fake_class = _FakeTensor
         recorder.on_adopt = self.faked
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -170,21 +173,22 @@ class FakeRecordMode(RecordMode):
             kwargs = {k: self._all_faked(v) for k, v in kwargs.items()}
         recorder = self.recorder
         if facts.ignored:
+            if facts.is_layout_only:
+                return self._run(func, facts, recorder.describe(facts, args, kwargs, recording=False))
             out = func(*args, **kwargs)
             self._follow_values(func, facts, args, kwargs, out)
             return out
+        described = recorder.describe(facts, args, kwargs, recorder.builder is not None)
         if facts.is_item:
             out = self._item(facts, args)
             if recorder.builder is not None:
-                recorder.ran(func, facts, recorder.describe(facts, args, kwargs), out, sys._getframe(1))
+                recorder.ran(func, facts, described, out, sys._getframe(1))
             return out
+        out = self._run(func, facts, described)
         if recorder.builder is None:
-            out = self._run(func, facts, args, kwargs)
             self.warm(func, facts, args, out)
-            return out
-        described = recorder.describe(facts, args, kwargs)
-        out = self._run(func, facts, args, kwargs)
-        recorder.ran(func, facts, described, out, sys._getframe(1))
+        else:
+            recorder.ran(func, facts, described, out, sys._getframe(1))
         return out
 
     def _lift(self, func, facts, args, frame):
@@ -194,6 +198,7 @@ class FakeRecordMode(RecordMode):
         if worth_following(real.dtype, real.numel()) and not isinstance(real, self._fake_class):
             with undispatched():
                 out._tidemark_shadow = real.clone()
+            out.constant = None  # the fake mode's own way to follow values, for single numbers: a second one is not needed
         recorder = self.recorder
         if recorder.builder is None:
             self.warm(func, facts, (), out)
@@ -239,7 +244,15 @@ class FakeRecordMode(RecordMode):
             return type(value)(self._all_faked(item) for item in value)
         return value
 
-    def _run(self, func, facts, args, kwargs):
+    def _run(self, func, facts, d: Described):
+        args, kwargs = d.args, d.kwargs
+        memo = self.memo
+        key = None if d.numbers else memo.key(facts, d.args_key, d.tensors, d.layouts)
+        if key is not None:
+            out = memo.result(key, d.tensors)
+            if out is not NOT_KNOWN:
+                self._follow_values(func, facts, args, kwargs, out)
+                return out
         cure = CURES.get(func)
         try:
             out = self._fake(func, args, kwargs) if cure is None else cure(func, args, kwargs)
@@ -248,6 +261,8 @@ class FakeRecordMode(RecordMode):
             torch._subclasses.fake_tensor.DynamicOutputShapeException,
         ):
             return self._from_values(func, facts, args, kwargs)
+        if key is not None:
+            memo.keep(key, func, d.tensors, d.layouts, out)
         self._follow_values(func, facts, args, kwargs, out)
         return out
 

@@ -59,6 +59,7 @@ class OpFacts:
         "is_device",
         "is_item",
         "is_lift",
+        "is_layout_only",
         "group",
         "number_slots",
     )
@@ -100,6 +101,16 @@ class OpFacts:
         if self.is_item:
             flags.append("host_copy")
         self.flags = tuple(flags)
+        # Whether the layouts of what it returns follow from its arguments and their layouts. (Of index.Tensor they do unless a
+        # mask selects.)
+        self.is_layout_only = (
+            namespace == "aten"
+            and (not self.ignored or packet == "aten.detach")
+            and not self.is_item
+            and not self.is_lift
+            and torch.Tag.inplace_view not in tags
+            and ("data_dependent" not in flags or packet == "aten.index")
+        )
         # Positions where a Python number stands for a tensor: PyTorch makes a small tensor of it.
         self.number_slots = tuple(
             i for i, a in enumerate(arguments) if str(a.type) == "Tensor" and a.alias_info is None

@@ -28,6 +28,8 @@ _sequence = torch._C._autograd._get_sequence_nr
 _Tensor = torch.Tensor
 
 _DTYPE_WORDS = {getattr(torch, word): word for word in _core.DTYPES if hasattr(torch, word)}
+_FEW = 8
+_POSITION = [range(i, i + 1) for i in range(_FEW)]
 _NUMBER_BYTES = {float: 8, int: 8, bool: 1, complex: 16}
 
 
@@ -55,7 +57,7 @@ class Handle:
 class Described:
     """An op before it runs: what it is given."""
 
-    __slots__ = ("tensors", "inputs", "refs", "given", "args_key", "numbers", "args", "kwargs")
+    __slots__ = ("tensors", "layouts", "inputs", "refs", "given", "args_key", "numbers", "args", "kwargs")
 
 
 class SavedNumber:
@@ -395,18 +397,18 @@ class Recorder:
         return self._tensor(self._ref_of(t), t, False)
 
     def _tensor(self, ref: StorageRef, t, is_view: bool) -> int:
-        dtype = t.dtype
-        size = t.size()
-        stride = t.stride()
-        offset = t.storage_offset()
-        key = (ref.sid, ref.version, dtype, size, stride, offset)
+        return self._tensor_of(ref, (t.dtype, t.size(), t.stride(), t.storage_offset()), is_view)
+
+    def _tensor_of(self, ref: StorageRef, layout: tuple, is_view: bool) -> int:
+        key = (ref.sid, ref.version, layout)
         found = self.tensors.get(key)
         if found is None:
-            layout = self._layout(dtype, size, stride)
+            dtype, size, stride, offset = layout
+            layout_id = self._layout(dtype, size, stride)
             found = self.tensors[key] = self.builder.add_tensor(
-                ref.sid, layout, version=ref.version, offset=offset, is_view=is_view
+                ref.sid, layout_id, version=ref.version, offset=offset, is_view=is_view
             )
-            self.layout_of.append(layout)
+            self.layout_of.append(layout_id)
         return found
 
     def _layout(self, dtype, size, stride) -> int:
@@ -529,43 +531,53 @@ class Recorder:
 
     # -- ops --
 
-    def describe(self, facts: OpFacts, args, kwargs) -> Described:
-        """The op's inputs, before it runs: afterwards they may have another version."""
-        if self.pending is not None:
+    def describe(self, facts: OpFacts, args, kwargs, recording: bool = True) -> Described:
+        """What the op is given; when recording also which tensors of the Step that is, before the op runs: afterwards they
+        may have another version."""
+        if recording and self.pending is not None:
             self._flush()
         d = Described()
         tensors = d.tensors = []
         given = d.given = {}
         key: list = [facts.name]
-        numbers = d.numbers = self._numbers_given_back(facts, args) if self.unhooked and facts.number_slots else ()
-        for i, name in enumerate(facts.names[: len(args)]):
-            if i in numbers:
+        numbers = d.numbers = self._numbers_given_back(facts, args) if recording and self.unhooked and facts.number_slots else ()
+        for i, (name, value) in enumerate(zip(facts.names, args)):
+            if isinstance(value, _Tensor):
+                converted = _POSITION[len(tensors)] if len(tensors) < _FEW else range(len(tensors), len(tensors) + 1)
+                tensors.append(value)
+            elif i in numbers:
                 converted = range(len(tensors), len(tensors) + 1)
                 tensors.append(numbers[i])
             else:
-                converted = self._argument(args[i], tensors)
+                converted = self._argument(value, tensors)
+                kind = type(converted)
+                if kind is float or kind is bool:
+                    key.append(kind)  # 1, 1.0 and True are equal, and not the same
+                elif kind is tuple:
+                    key.append(_kinds(converted))
             given[name] = converted
             key.append(converted)
-            if type(converted) is float or type(converted) is bool:
-                key.append(type(converted))  # 1, 1.0 and True are equal, and not the same
-        if kwargs:
-            for name, value in kwargs.items():
-                converted = self._argument(value, tensors)
-                given[name] = converted
-                key.append(name)
-                key.append(converted)
-                if type(converted) is float or type(converted) is bool:
-                    key.append(type(converted))
-        refs = d.refs = []
-        inputs = d.inputs = []
-        for t in tensors:
-            if type(t) is SavedNumber:
-                refs.append(None)
-                inputs.append(t.tensor)
-                continue
-            ref = self._ref_of(t)
-            refs.append(ref)
-            inputs.append(self._tensor(ref, t, False))
+        for name, value in kwargs.items():
+            converted = given[name] = self._argument(value, tensors)
+            key += (name, converted, _kinds(converted) if type(converted) is tuple else type(converted))
+        layouts: list = []
+        if recording:
+            refs = d.refs = []
+            inputs = d.inputs = []
+            for t in tensors:
+                if type(t) is SavedNumber:
+                    refs.append(None)
+                    inputs.append(t.tensor)
+                    continue
+                ref = self._ref_of(t)
+                layout = (t.dtype, t.size(), t.stride(), t.storage_offset())
+                layouts += layout
+                refs.append(ref)
+                inputs.append(self._tensor_of(ref, layout, False))
+        else:
+            for t in tensors:
+                layouts += (t.dtype, t.size(), t.stride(), t.storage_offset())
+        d.layouts = tuple(layouts)
         d.args_key = tuple(key)
         d.args = args
         d.kwargs = kwargs
@@ -904,10 +916,18 @@ class Recorder:
         layout = self._layout(dtype, size, stride)
         tensor = builder.add_tensor(ref.sid, layout, version=ref.version, offset=offset)
         self.layout_of.append(layout)
-        self.tensors[(ref.sid, ref.version, dtype, size, stride, offset)] = tensor
+        self.tensors[(ref.sid, ref.version, pending.out)] = tensor
         outputs = [(tensor, "mutates", 0) if in_place else (tensor, "fresh", None)]
         self._add_op(func, facts, d, outputs, pending.call, pending.node, pending.source, pending.in_backward, in_place)
         builder.end(op)
+
+
+def _kinds(values: tuple):
+    """Types of the numbers in a list, or None for the usual one, of whole numbers."""
+    for value in values:
+        if type(value) is not int:
+            return tuple(map(type, values))
+    return None
 
 
 def _plain(value):
