@@ -65,6 +65,19 @@ def triplet(z, y):
     return F.triplet_margin_loss(z, y, 1 - y)
 
 
+def gaussian(z, y):
+    """The function lets go of the variance that it is given before it returns."""
+    return F.gaussian_nll_loss(z, y, torch.rand(256, 1).expand(256, 4096))
+
+
+def taken(z, y):
+    return z.take(torch.arange(0, 1 << 20, 3)).sum()
+
+
+def traced(z, y):
+    return z.trace() + z.t().trace()
+
+
 def smoothed(z, y):
     return F.cross_entropy(z, y.argmax(-1), label_smoothing=0.1)
 
@@ -87,6 +100,9 @@ CASES = {
     "many labels": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.multilabel_soft_margin_loss)),
     "cosine": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(cosine)),
     "triplet": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(triplet)),
+    "gaussian": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(gaussian)),
+    "taken": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(taken)),
+    "traced": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(traced)),
     "smoothed classes": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(smoothed)),
 }
 

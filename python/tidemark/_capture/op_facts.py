@@ -133,10 +133,12 @@ aten = torch.ops.aten
 IN_PLACE = {
     aten.add.Tensor: (aten.add_.Tensor, {}),
     aten.index_add.default: (aten.index_add_.default, {}),
+    aten.index_fill.int_Tensor: (aten.index_fill_.int_Tensor, {}),
     aten.index_put.default: (aten._index_put_impl_.default, {"unsafe": True}),
     aten.masked_fill.Scalar: (aten.masked_fill_.Scalar, {}),
     aten.masked_fill.Tensor: (aten.masked_fill_.Tensor, {}),
     aten.masked_scatter.default: (aten.masked_scatter_.default, {}),
+    aten.put.default: (aten.put_.default, {}),
     aten.scatter.src: (aten.scatter_.src, {}),
     aten.scatter.value: (aten.scatter_.value, {}),
     aten.scatter_add.default: (aten.scatter_add_.default, {}),

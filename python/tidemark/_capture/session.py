@@ -190,6 +190,7 @@ class Session:
             choices = imitate.Choices(self.recorder, self.options.target)
             for optimizer in self.optimizers:
                 imitate.choose_multi_tensor(optimizer, self.recorder)
+        stack.enter_context(watch.undetoured_functions())
         stack.enter_context(FunctionMode(self.recorder, choices))
         stack.enter_context(around)
         stack.enter_context(self.mode)
