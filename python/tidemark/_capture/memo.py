@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from .arguments import layouts_of
 from .op_facts import OpFacts
 
-_Tensor = torch.Tensor
 NOT_KNOWN = object()
 _NEVER = object()
 _GIVEN, _VIEW, _FRESH = 0, 1, 2
@@ -109,10 +109,3 @@ class Memo:
         del guard
         is_same = again.untyped_storage().nbytes() == storage.nbytes() and _key_set(again) == _key_set(t)
         return recipe if is_same else _NEVER
-
-
-def layouts_of(tensors: list) -> tuple:
-    listed: list = []
-    for t in tensors:
-        listed += (t.dtype, t.size(), t.stride(), t.storage_offset())
-    return tuple(listed)

@@ -8,10 +8,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .arguments import Described
 from .fakes import CURES, Fakes, undispatched
 from .memo import NOT_KNOWN, Memo
 from .op_facts import facts_of
-from .recorder import Described, Handle, Recorder
+from .recorder import Handle, Recorder
 from .shadows import KEEP_VALUES, Shadows, worth_following
 from .sources import place_of
 

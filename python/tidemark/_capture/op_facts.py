@@ -125,33 +125,6 @@ class OpFacts:
         return self.switch is None or given.get(self.switch, True) is not False
 
 
-# When somebody watches the dispatcher, PyTorch writes some results out of place that it would otherwise write in place
-# (FunctionsManual.cpp and attention.cpp, areAnyTensorSubclassLike; input_buffer.cpp, can_accumulate_inplace). These are
-# the ops it does that with, and what it runs when nobody watches, with the arguments that one takes in addition. The
-# Step keeps the name that a watcher sees, with the flag "unwatched".
-aten = torch.ops.aten
-IN_PLACE = {
-    aten.add.Tensor: (aten.add_.Tensor, {}),
-    aten.index_add.default: (aten.index_add_.default, {}),
-    aten.index_fill.int_Tensor: (aten.index_fill_.int_Tensor, {}),
-    aten.index_put.default: (aten._index_put_impl_.default, {"unsafe": True}),
-    aten.masked_fill.Scalar: (aten.masked_fill_.Scalar, {}),
-    aten.masked_fill.Tensor: (aten.masked_fill_.Tensor, {}),
-    aten.masked_scatter.default: (aten.masked_scatter_.default, {}),
-    aten.put.default: (aten.put_.default, {}),
-    aten.scatter.src: (aten.scatter_.src, {}),
-    aten.scatter.value: (aten.scatter_.value, {}),
-    aten.scatter_add.default: (aten.scatter_add_.default, {}),
-}
-
-# The same for the formulas of single nodes, whose other ops have no such rule.
-IN_PLACE_IN = {
-    "BinaryCrossEntropyWithLogitsBackward0": {
-        aten.sub.Tensor: (aten.sub_.Tensor, {}),
-        aten.mul.Tensor: (aten.mul_.Tensor, {}),
-    },
-}
-
 _facts: dict = {}
 
 

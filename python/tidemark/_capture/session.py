@@ -14,7 +14,6 @@ from . import checks, imitate, state, watch, workspace
 from .errors import CaptureError
 from .fakes import Fakes, not_traced
 from .modes import DataDependent, FakeRecordMode, FunctionMode, RecordMode
-from .op_facts import IN_PLACE  # noqa: F401  (imported early: it looks ops up)
 from .recorder import Recorder
 
 MODES = ("auto", "fake", "real")
