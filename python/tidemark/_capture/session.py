@@ -65,6 +65,8 @@ def _record(session: Session, step_fn):
                 step_fn()
                 session.end_step()
         return session.result()
+    except CaptureError:
+        raise
     except _core.Error as error:
         raise CaptureError(_why_not_a_step(session.recorder, error)) from error
     except NotImplementedError as error:

@@ -20,11 +20,15 @@ def module_calls(model, recorder: Recorder):
     stack = recorder.module_stack = []
 
     def before(module, args, kwargs):
+        if module not in names:
+            return  # a copy that the step made of a module, with its hooks
         stack.append(names[module])
         if recorder.builder is not None:
             recorder.enter(module, (args, kwargs))
 
     def after(module, args, kwargs, result):
+        if module not in names:
+            return
         if stack:
             stack.pop()
         if recorder.builder is not None:
