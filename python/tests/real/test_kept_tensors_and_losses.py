@@ -78,6 +78,12 @@ def traced(z, y):
     return z.trace() + z.t().trace()
 
 
+def ctc(z, y):
+    """How large its result is depends on the lengths, which are known; on the probabilities it does not."""
+    targets, lengths = torch.ones(4, 12, dtype=torch.int64), torch.tensor([10, 3, 12, 1])
+    return F.ctc_loss(z.view(256, 4, 1024).log_softmax(-1), targets, torch.full((4,), 256), lengths)
+
+
 def smoothed(z, y):
     return F.cross_entropy(z, y.argmax(-1), label_smoothing=0.1)
 
@@ -103,6 +109,7 @@ CASES = {
     "gaussian": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(gaussian)),
     "taken": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(taken)),
     "traced": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(traced)),
+    "ctc": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(ctc)),
     "smoothed classes": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(smoothed)),
 }
 

@@ -318,6 +318,10 @@ class FakeRecordMode(RecordMode):
                 with undispatched():
                     count = int(mask.expand(torch.broadcast_shapes(tensor.size(), mask.size())).sum())
                 return self.fakes.fresh(count * tensor.itemsize, tensor.dtype, 0, (count,), (1,))
+        if known is None and func is torch.ops.aten._ctc_loss.Tensor:
+            lengths = self.shadows.get(args[3])
+            if lengths is not None and args[0].dim() == 3:
+                return self._ctc_loss(args[0], lengths)
         if known is None:
             raise DataDependent(
                 f"the result of {facts.name} depends on values that fake tensors do not have, "
@@ -326,6 +330,18 @@ class FakeRecordMode(RecordMode):
         with undispatched():
             value = func(*known[0], **known[1])
         return self._fakes_of(value)
+
+    def _ctc_loss(self, log_probs, target_lengths):
+        """What the kernel returns: the losses, and for every position of every target, with blanks between, a number for each
+        point in time."""
+        with undispatched():
+            longest = int(target_lengths.max()) if target_lengths.numel() else 0
+        times, batch, _ = log_probs.size()
+        states = 2 * longest + 1
+        shapes = (((batch,), (1,)), ((batch, times, states), (times * states, states, 1)))
+        return tuple(
+            self.fakes.fresh(size[0] * stride[0] * log_probs.itemsize, log_probs.dtype, 0, size, stride) for size, stride in shapes
+        )
 
     def _positions(self, indices):
         """Masks whose values are known, as the positions they select: then the shape is known, whatever is indexed."""
