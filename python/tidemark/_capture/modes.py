@@ -339,8 +339,9 @@ class FakeRecordMode(RecordMode):
         times, batch, _ = log_probs.size()
         states = 2 * longest + 1
         shapes = (((batch,), (1,)), ((batch, times, states), (times * states, states, 1)))
+        dtype = log_probs.dtype
         return tuple(
-            self.fakes.fresh(size[0] * stride[0] * log_probs.itemsize, log_probs.dtype, 0, size, stride) for size, stride in shapes
+            self.fakes.fresh(size[0] * stride[0] * dtype.itemsize, dtype, 0, size, stride) for size, stride in shapes
         )
 
     def _positions(self, indices):
