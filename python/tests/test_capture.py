@@ -1,5 +1,6 @@
 """Captured steps of deliberately awkward modules, each with the facts that must be in its record."""
 
+import copy
 import warnings
 
 import pytest
@@ -548,3 +549,35 @@ def test_devices_have_names_that_find_them():
     for device in tidemark.devices():
         for name in (device.name, *device.aliases):
             assert tidemark.find_device(name).title == device.title
+
+
+@pytest.mark.parametrize("mode", ["fake", "real"])
+def test_a_copy_that_the_step_makes_of_a_module_is_no_part_of_the_model(mode):
+    model = nn.Sequential(nn.Linear(4, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(2, 4)
+
+    def step():
+        optimizer.zero_grad()
+        (model(x) + copy.deepcopy(model[0])(x)).sum().backward()
+        optimizer.step()
+
+    captured = tidemark.capture(step, model, optimizer, mode=mode, workspace=False)
+    assert len(captured.calls) == 2  # the model and its layer, not the copy
+    assert [op.name for op in captured.ops].count("aten.addmm.default") == 2
+
+
+@pytest.mark.parametrize("mode", ["fake", "real"])
+def test_a_random_generator_is_recorded_without_its_address(mode):
+    texts = []
+    generators = [torch.Generator(), torch.Generator()]
+    for generator in generators:
+        torch.manual_seed(0)
+        model = nn.Linear(4, 4)
+
+        def step():
+            (model(torch.ones(2, 4)) + torch.randn(2, 4, generator=generator)).sum().backward()
+
+        texts.append(tidemark.capture(step, model, mode=mode, workspace=False).text())
+    assert texts[0] == texts[1]
+    assert " at 0x" not in texts[0]

@@ -155,7 +155,7 @@ def test_what_is_refused():
     refused("unknown target 'abacus'", step, model, target="abacus")
     refused("not a torch.optim.Optimizer", step, model, "sgd")
     refused("none of its parameters belongs to the model", step, model, torch.optim.SGD(nn.Linear(8, 8).parameters(), lr=0.1))
-    refused("ran no backward", lambda: model(torch.randn(4, 8)), model)
+    refused("^the step ran no backward", lambda: model(torch.randn(4, 8)), model)
     refused("a lazy module", step, nn.LazyLinear(8))
     refused("several devices \\('0.weight' on cpu, '1.weight' on meta\\)", step, nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta")))
     refused("meta device, so its step cannot run for real", step, nn.Linear(8, 8, device="meta"), mode="real")

@@ -65,6 +65,25 @@ def triplet(z, y):
     return F.triplet_margin_loss(z, y, 1 - y)
 
 
+def gaussian(z, y):
+    """The function lets go of the variance that it is given before it returns."""
+    return F.gaussian_nll_loss(z, y, torch.rand(256, 1).expand(256, 4096))
+
+
+def taken(z, y):
+    return z.take(torch.arange(0, 1 << 20, 3)).sum()
+
+
+def traced(z, y):
+    return z.trace() + z.t().trace()
+
+
+def ctc(z, y):
+    """How large its result is depends on the lengths, which are known; on the probabilities it does not."""
+    targets, lengths = torch.ones(4, 12, dtype=torch.int64), torch.tensor([10, 3, 12, 1])
+    return F.ctc_loss(z.view(256, 4, 1024).log_softmax(-1), targets, torch.full((4,), 256), lengths)
+
+
 def smoothed(z, y):
     return F.cross_entropy(z, y.argmax(-1), label_smoothing=0.1)
 
@@ -87,6 +106,10 @@ CASES = {
     "many labels": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(F.multilabel_soft_margin_loss)),
     "cosine": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(cosine)),
     "triplet": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(triplet)),
+    "gaussian": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(gaussian)),
+    "taken": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(taken)),
+    "traced": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(traced)),
+    "ctc": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(ctc)),
     "smoothed classes": (lambda: nn.Linear(16, 4096), 16, lambda: with_targets(smoothed)),
 }
 

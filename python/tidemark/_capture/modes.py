@@ -8,13 +8,16 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .arguments import Described
 from .fakes import CURES, Fakes, undispatched
+from .memo import NOT_KNOWN, Memo
 from .op_facts import facts_of
 from .recorder import Handle, Recorder
 from .shadows import KEEP_VALUES, Shadows, worth_following
 from .sources import place_of
 
 _Tensor = torch.Tensor
+_FakeTensor = torch._subclasses.fake_tensor.FakeTensor
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
 _unset_mode = torch._C._unset_dispatch_mode
 _set_mode = torch._C._set_dispatch_mode
@@ -153,9 +156,10 @@ class FakeRecordMode(RecordMode):
     def __init__(self, recorder: Recorder, fakes: Fakes) -> None:
         super().__init__(recorder)
         self.fakes = fakes
+        self.memo = Memo(fakes)
         self.shadows = Shadows()
         self.stand_ins: dict = {}  # by id of a real parameter: the fake in its place
-        self._fake_class = torch._subclasses.fake_tensor.FakeTensor
+        self._fake_class = _FakeTensor
         recorder.on_adopt = self.faked
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -170,21 +174,22 @@ class FakeRecordMode(RecordMode):
             kwargs = {k: self._all_faked(v) for k, v in kwargs.items()}
         recorder = self.recorder
         if facts.ignored:
+            if facts.is_layout_only:
+                return self._run(func, facts, recorder.describe(facts, args, kwargs, recording=False))
             out = func(*args, **kwargs)
             self._follow_values(func, facts, args, kwargs, out)
             return out
+        described = recorder.describe(facts, args, kwargs, recorder.builder is not None)
         if facts.is_item:
             out = self._item(facts, args)
             if recorder.builder is not None:
-                recorder.ran(func, facts, recorder.describe(facts, args, kwargs), out, sys._getframe(1))
+                recorder.ran(func, facts, described, out, sys._getframe(1))
             return out
+        out = self._run(func, facts, described)
         if recorder.builder is None:
-            out = self._run(func, facts, args, kwargs)
             self.warm(func, facts, args, out)
-            return out
-        described = recorder.describe(facts, args, kwargs)
-        out = self._run(func, facts, args, kwargs)
-        recorder.ran(func, facts, described, out, sys._getframe(1))
+        else:
+            recorder.ran(func, facts, described, out, sys._getframe(1))
         return out
 
     def _lift(self, func, facts, args, frame):
@@ -194,6 +199,7 @@ class FakeRecordMode(RecordMode):
         if worth_following(real.dtype, real.numel()) and not isinstance(real, self._fake_class):
             with undispatched():
                 out._tidemark_shadow = real.clone()
+            out.constant = None  # the fake mode's own way to follow values, for single numbers: a second one is not needed
         recorder = self.recorder
         if recorder.builder is None:
             self.warm(func, facts, (), out)
@@ -239,7 +245,15 @@ class FakeRecordMode(RecordMode):
             return type(value)(self._all_faked(item) for item in value)
         return value
 
-    def _run(self, func, facts, args, kwargs):
+    def _run(self, func, facts, d: Described):
+        args, kwargs = d.args, d.kwargs
+        memo = self.memo
+        key = None if d.numbers else memo.key(facts, d.args_key, d.tensors, d.layouts)
+        if key is not None:
+            out = memo.result(key, d.tensors)
+            if out is not NOT_KNOWN:
+                self._follow_values(func, facts, args, kwargs, out)
+                return out
         cure = CURES.get(func)
         try:
             out = self._fake(func, args, kwargs) if cure is None else cure(func, args, kwargs)
@@ -248,6 +262,8 @@ class FakeRecordMode(RecordMode):
             torch._subclasses.fake_tensor.DynamicOutputShapeException,
         ):
             return self._from_values(func, facts, args, kwargs)
+        if key is not None:
+            memo.keep(key, func, d.tensors, d.layouts, out)
         self._follow_values(func, facts, args, kwargs, out)
         return out
 
@@ -302,6 +318,10 @@ class FakeRecordMode(RecordMode):
                 with undispatched():
                     count = int(mask.expand(torch.broadcast_shapes(tensor.size(), mask.size())).sum())
                 return self.fakes.fresh(count * tensor.itemsize, tensor.dtype, 0, (count,), (1,))
+        if known is None and func is torch.ops.aten._ctc_loss.Tensor:
+            lengths = self.shadows.get(args[3])
+            if lengths is not None and args[0].dim() == 3:
+                return self._ctc_loss(args[0], lengths)
         if known is None:
             raise DataDependent(
                 f"the result of {facts.name} depends on values that fake tensors do not have, "
@@ -310,6 +330,19 @@ class FakeRecordMode(RecordMode):
         with undispatched():
             value = func(*known[0], **known[1])
         return self._fakes_of(value)
+
+    def _ctc_loss(self, log_probs, target_lengths):
+        """What the kernel returns: the losses, and for every position of every target, with blanks between, a number for each
+        point in time."""
+        with undispatched():
+            longest = int(target_lengths.max()) if target_lengths.numel() else 0
+        times, batch, _ = log_probs.size()
+        states = 2 * longest + 1
+        shapes = (((batch,), (1,)), ((batch, times, states), (times * states, states, 1)))
+        dtype = log_probs.dtype
+        return tuple(
+            self.fakes.fresh(size[0] * stride[0] * dtype.itemsize, dtype, 0, size, stride) for size, stride in shapes
+        )
 
     def _positions(self, indices):
         """Masks whose values are known, as the positions they select: then the shape is known, whatever is indexed."""

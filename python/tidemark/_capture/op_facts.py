@@ -59,6 +59,7 @@ class OpFacts:
         "is_device",
         "is_item",
         "is_lift",
+        "is_layout_only",
         "group",
         "number_slots",
     )
@@ -100,6 +101,16 @@ class OpFacts:
         if self.is_item:
             flags.append("host_copy")
         self.flags = tuple(flags)
+        # Whether the layouts of what it returns follow from its arguments and their layouts. (Of index.Tensor they do unless a
+        # mask selects.)
+        self.is_layout_only = (
+            namespace == "aten"
+            and (not self.ignored or packet == "aten.detach")
+            and not self.is_item
+            and not self.is_lift
+            and torch.Tag.inplace_view not in tags
+            and ("data_dependent" not in flags or packet == "aten.index")
+        )
         # Positions where a Python number stands for a tensor: PyTorch makes a small tensor of it.
         self.number_slots = tuple(
             i for i, a in enumerate(arguments) if str(a.type) == "Tensor" and a.alias_info is None
@@ -113,31 +124,6 @@ class OpFacts:
             return False
         return self.switch is None or given.get(self.switch, True) is not False
 
-
-# When somebody watches the dispatcher, PyTorch writes some results out of place that it would otherwise write in place
-# (FunctionsManual.cpp and attention.cpp, areAnyTensorSubclassLike; input_buffer.cpp, can_accumulate_inplace). These are
-# the ops it does that with, and what it runs when nobody watches, with the arguments that one takes in addition. The
-# Step keeps the name that a watcher sees, with the flag "unwatched".
-aten = torch.ops.aten
-IN_PLACE = {
-    aten.add.Tensor: (aten.add_.Tensor, {}),
-    aten.index_add.default: (aten.index_add_.default, {}),
-    aten.index_put.default: (aten._index_put_impl_.default, {"unsafe": True}),
-    aten.masked_fill.Scalar: (aten.masked_fill_.Scalar, {}),
-    aten.masked_fill.Tensor: (aten.masked_fill_.Tensor, {}),
-    aten.masked_scatter.default: (aten.masked_scatter_.default, {}),
-    aten.scatter.src: (aten.scatter_.src, {}),
-    aten.scatter.value: (aten.scatter_.value, {}),
-    aten.scatter_add.default: (aten.scatter_add_.default, {}),
-}
-
-# The same for the formulas of single nodes, whose other ops have no such rule.
-IN_PLACE_IN = {
-    "BinaryCrossEntropyWithLogitsBackward0": {
-        aten.sub.Tensor: (aten.sub_.Tensor, {}),
-        aten.mul.Tensor: (aten.mul_.Tensor, {}),
-    },
-}
 
 _facts: dict = {}
 

@@ -18,9 +18,11 @@ import torch
 
 from .. import _core
 from . import amounts
-from .op_facts import IN_PLACE, IN_PLACE_IN, OpFacts
-from .workspace import NumberSpecimen, specimen
+from .arguments import Described, SavedNumber, described, plain
+from .in_place import IN_PLACE, IN_PLACE_IN, Pending, is_engine_sum, is_made_by, may_add_in_place
+from .op_facts import OpFacts
 from .sources import user_line
+from .workspace import NumberSpecimen, specimen
 
 _graph_task = torch._C._current_graph_task_id
 _current_node = torch._C._current_autograd_node
@@ -50,28 +52,6 @@ class Handle:
 
     def __del__(self) -> None:
         self.recorder.released(self.save)
-
-
-class Described:
-    """An op before it runs: what it is given."""
-
-    __slots__ = ("tensors", "inputs", "refs", "given", "args_key", "numbers", "args", "kwargs")
-
-
-class SavedNumber:
-    """A number that autograd saved as a small tensor, given to a backward op."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: int) -> None:
-        self.tensor = tensor
-
-
-class Pending:
-    """An op that PyTorch does in place when nobody watches and nothing else holds its first operand: what happens next
-    tells."""
-
-    __slots__ = ("func", "described", "facts", "first", "out", "out_ref", "call", "node", "source", "in_backward", "instead")
 
 
 class Recorder:
@@ -395,18 +375,18 @@ class Recorder:
         return self._tensor(self._ref_of(t), t, False)
 
     def _tensor(self, ref: StorageRef, t, is_view: bool) -> int:
-        dtype = t.dtype
-        size = t.size()
-        stride = t.stride()
-        offset = t.storage_offset()
-        key = (ref.sid, ref.version, dtype, size, stride, offset)
+        return self._tensor_of(ref, (t.dtype, t.size(), t.stride(), t.storage_offset()), is_view)
+
+    def _tensor_of(self, ref: StorageRef, layout: tuple, is_view: bool) -> int:
+        key = (ref.sid, ref.version, layout)
         found = self.tensors.get(key)
         if found is None:
-            layout = self._layout(dtype, size, stride)
+            dtype, size, stride, offset = layout
+            layout_id = self._layout(dtype, size, stride)
             found = self.tensors[key] = self.builder.add_tensor(
-                ref.sid, layout, version=ref.version, offset=offset, is_view=is_view
+                ref.sid, layout_id, version=ref.version, offset=offset, is_view=is_view
             )
-            self.layout_of.append(layout)
+            self.layout_of.append(layout_id)
         return found
 
     def _layout(self, dtype, size, stride) -> int:
@@ -529,46 +509,28 @@ class Recorder:
 
     # -- ops --
 
-    def describe(self, facts: OpFacts, args, kwargs) -> Described:
-        """The op's inputs, before it runs: afterwards they may have another version."""
+    def describe(self, facts: OpFacts, args, kwargs, recording: bool = True) -> Described:
+        """What the op is given; when recording also which tensors of the Step that is, before the op runs: afterwards they
+        may have another version."""
+        if not recording:
+            return described(facts, args, kwargs, ())
         if self.pending is not None:
             self._flush()
-        d = Described()
-        tensors = d.tensors = []
-        given = d.given = {}
-        key: list = [facts.name]
-        numbers = d.numbers = self._numbers_given_back(facts, args) if self.unhooked and facts.number_slots else ()
-        for i, name in enumerate(facts.names[: len(args)]):
-            if i in numbers:
-                converted = range(len(tensors), len(tensors) + 1)
-                tensors.append(numbers[i])
-            else:
-                converted = self._argument(args[i], tensors)
-            given[name] = converted
-            key.append(converted)
-            if type(converted) is float or type(converted) is bool:
-                key.append(type(converted))  # 1, 1.0 and True are equal, and not the same
-        if kwargs:
-            for name, value in kwargs.items():
-                converted = self._argument(value, tensors)
-                given[name] = converted
-                key.append(name)
-                key.append(converted)
-                if type(converted) is float or type(converted) is bool:
-                    key.append(type(converted))
+        numbers = self._numbers_given_back(facts, args) if self.unhooked and facts.number_slots else ()
+        d = described(facts, args, kwargs, numbers)
         refs = d.refs = []
         inputs = d.inputs = []
-        for t in tensors:
+        layouts = d.layouts
+        at = 0
+        for t in d.tensors:
             if type(t) is SavedNumber:
                 refs.append(None)
                 inputs.append(t.tensor)
                 continue
             ref = self._ref_of(t)
             refs.append(ref)
-            inputs.append(self._tensor(ref, t, False))
-        d.args_key = tuple(key)
-        d.args = args
-        d.kwargs = kwargs
+            inputs.append(self._tensor(ref, t, False) if numbers else self._tensor_of(ref, layouts[at : at + 4], False))
+            at += 4
         return d
 
     def _numbers_given_back(self, facts: OpFacts, args) -> dict:
@@ -587,24 +549,6 @@ class Recorder:
                         found[i] = SavedNumber(self.saves[save][2])
         return found
 
-    def _argument(self, value, tensors: list):
-        if isinstance(value, _Tensor):
-            position = len(tensors)
-            tensors.append(value)
-            return range(position, position + 1)
-        kind = type(value)
-        if kind is int or kind is float or kind is bool or kind is str or value is None:
-            return value
-        if kind is list or kind is tuple:
-            if value and all(isinstance(item, _Tensor) for item in value):
-                position = len(tensors)
-                tensors.extend(value)
-                return range(position, len(tensors))
-            return tuple(self._argument(item, tensors) for item in value)
-        if isinstance(value, (int, float)):
-            return kind.__mro__[-2](value)
-        return str(value)
-
     def ran(self, func, facts: OpFacts, d: Described, out, frame) -> None:
         """The op has run."""
         builder = self.builder
@@ -617,7 +561,7 @@ class Recorder:
         rules = IN_PLACE
         if in_backward:
             node = self._running_node()
-            if node is not None and facts.name == "aten.add.Tensor" and self._is_engine_sum(node, d):
+            if node is not None and facts.name == "aten.add.Tensor" and is_engine_sum(d, node, self.open_saves.get(node, 0) > 0):
                 node = None
             self._run_node(node)
             of = node if node is not None else self.last_node
@@ -628,9 +572,9 @@ class Recorder:
             if func in rules:
                 if node is None:
                     self._release_unhooked(None)
-                    in_place = self._may_add_in_place(d)
+                    in_place = may_add_in_place(d)
                 else:
-                    in_place = facts.name != "aten.add.Tensor" and self._made_here(d, node)
+                    in_place = facts.name != "aten.add.Tensor" and is_made_by(d, node)
                     if rules is not IN_PLACE:
                         surely = in_place = in_place and d.tensors[0].size() == out.size()  # unless it broadcasts
         else:
@@ -753,7 +697,7 @@ class Recorder:
         key = d.args_key
         args = self.args.get(key, -1)
         if args == -1:
-            args = self.args[key] = self.builder.intern_args({n: _plain(v) for n, v in d.given.items()})
+            args = self.args[key] = self.builder.intern_args({n: plain(v) for n, v in d.given.items()})
         flags = facts.flags
         if facts.random and facts.is_random(d.given):
             flags = flags + ("random",)
@@ -825,39 +769,6 @@ class Recorder:
 
     # -- what is done in place when nobody watches --
 
-    def _is_engine_sum(self, node: int, d: Described) -> bool:
-        """Whether the engine adds the gradients of two nodes, or the node itself adds something.
-
-        The engine still calls the node the current one while it hands out the node's gradients, but by then it has
-        released what the node saved; and the first gradient was made by an earlier node.
-        """
-        return (
-            len(d.refs) == 2
-            and None not in d.refs
-            and self.open_saves.get(node, 0) == 0
-            and d.refs[0].node != node
-        )
-
-    def _may_add_in_place(self, d: Described) -> bool:
-        """Whether the engine would add into the first gradient if it is the last to hold it."""
-        if len(d.refs) != 2 or None in d.refs:
-            return False
-        first, second = d.tensors
-        ref = d.refs[0]
-        return (
-            ref is not d.refs[1]
-            and not ref.fixed
-            and ref.save is None
-            and not first._is_view()
-            and first.size() == second.size()
-            and _is_dense(first)
-        )
-
-    def _made_here(self, d: Described, node: int) -> bool:
-        """Whether the first operand is something the running node made for itself."""
-        ref = d.refs[0] if d.refs else None
-        return ref is not None and ref.node == node and ref.save is None and not ref.fixed
-
     def _hold(self, func, facts: OpFacts, d: Described, out, call, node, source, in_backward: bool) -> None:
         pending = Pending()
         pending.func = func
@@ -904,14 +815,10 @@ class Recorder:
         layout = self._layout(dtype, size, stride)
         tensor = builder.add_tensor(ref.sid, layout, version=ref.version, offset=offset)
         self.layout_of.append(layout)
-        self.tensors[(ref.sid, ref.version, dtype, size, stride, offset)] = tensor
+        self.tensors[(ref.sid, ref.version, pending.out)] = tensor
         outputs = [(tensor, "mutates", 0) if in_place else (tensor, "fresh", None)]
         self._add_op(func, facts, d, outputs, pending.call, pending.node, pending.source, pending.in_backward, in_place)
         builder.end(op)
-
-
-def _plain(value):
-    return [_plain(item) for item in value] if type(value) is tuple else value
 
 
 def _tensors_of(out):
@@ -926,13 +833,3 @@ def _tensors_of(out):
                 found.extend(_tensors_of(item))
         return found
     return ()
-
-
-def _is_dense(t) -> bool:
-    """Non-overlapping and dense: the strides, sorted, are those of some order of dimensions."""
-    expected = 1
-    for stride, size in sorted((stride, size) for stride, size in zip(t.stride(), t.size()) if size != 1):
-        if stride != expected:
-            return False
-        expected *= size
-    return True

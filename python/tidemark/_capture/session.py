@@ -14,7 +14,6 @@ from . import checks, imitate, state, watch, workspace
 from .errors import CaptureError
 from .fakes import Fakes, not_traced
 from .modes import DataDependent, FakeRecordMode, FunctionMode, RecordMode
-from .op_facts import IN_PLACE  # noqa: F401  (imported early: it looks ops up)
 from .recorder import Recorder
 
 MODES = ("auto", "fake", "real")
@@ -66,6 +65,8 @@ def _record(session: Session, step_fn):
                 step_fn()
                 session.end_step()
         return session.result()
+    except CaptureError:
+        raise
     except _core.Error as error:
         raise CaptureError(_why_not_a_step(session.recorder, error)) from error
     except NotImplementedError as error:
@@ -190,6 +191,7 @@ class Session:
             choices = imitate.Choices(self.recorder, self.options.target)
             for optimizer in self.optimizers:
                 imitate.choose_multi_tensor(optimizer, self.recorder)
+        stack.enter_context(watch.undetoured_functions())
         stack.enter_context(FunctionMode(self.recorder, choices))
         stack.enter_context(around)
         stack.enter_context(self.mode)

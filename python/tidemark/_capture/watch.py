@@ -20,11 +20,15 @@ def module_calls(model, recorder: Recorder):
     stack = recorder.module_stack = []
 
     def before(module, args, kwargs):
+        if module not in names:
+            return  # a copy that the step made of a module, with its hooks
         stack.append(names[module])
         if recorder.builder is not None:
             recorder.enter(module, (args, kwargs))
 
     def after(module, args, kwargs, result):
+        if module not in names:
+            return
         if stack:
             stack.pop()
         if recorder.builder is not None:
@@ -92,6 +96,26 @@ def autocasts(recorder: Recorder):
 
     with _replaced(cls, "__enter__", entered), _replaced(cls, "__exit__", left):
         yield
+
+
+@contextlib.contextmanager
+def undetoured_functions():
+    """PyTorch's Python functions, asked whether somebody overrides them, take a detour when a function mode is open, and
+    the detour holds their arguments until they return. A function that lets go of an argument before that (it rebinds the
+    name) would free it too late. What they call in turn is seen anyway."""
+    with contextlib.ExitStack() as stack:
+        for module in (torch.nn.functional, torch.functional):
+            for name in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
+                if name in module.__dict__:
+                    stack.enter_context(_replaced(module, name, _only_of_subclasses(module.__dict__[name], name)))
+        yield
+
+
+def _only_of_subclasses(asked, name: str):
+    plain = (torch.Tensor, torch.nn.Parameter, torch._subclasses.fake_tensor.FakeTensor, type(None))
+    if name == "has_torch_function":
+        return lambda values: any(type(value) not in plain for value in values) and asked(values)
+    return lambda *values: any(type(value) not in plain for value in values) and asked(*values)
 
 
 @contextlib.contextmanager
