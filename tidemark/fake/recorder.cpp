@@ -407,7 +407,9 @@ step::ArgsId Recorder::args_of(const Call& call, const std::vector<std::pair<con
     return 0;
   };
   const char* const hidden = call.row().hidden;
-  const auto is_hidden = [&](const ops::Arg& arg) { return hidden != nullptr && std::strcmp(arg.name, hidden) == 0; };
+  const auto is_hidden = [&](const ops::Arg& arg) {
+    return hidden != nullptr && std::string_view(arg.name).starts_with(hidden);
+  };
   for (const ops::Arg& arg : call.args()) {
     if (is_hidden(arg)) continue;
     key += arg.name;

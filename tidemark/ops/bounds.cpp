@@ -1,5 +1,6 @@
 // The larger, the smaller, and what lies between two bounds.
 
+#include "tidemark/base/error.h"
 #include "tidemark/ops/aten.h"
 #include "tidemark/ops/formulas.h"
 #include "tidemark/ops/rules.h"
@@ -33,6 +34,33 @@ void clamp_backward(Backward& b) {
          clamp_grad(b, b.is_given("min") ? b.find("min") : nullptr, b.is_given("max") ? b.find("max") : nullptr));
 }
 
+// Bounds that are tensors themselves. What was outside of them would have a gradient for them: no model asks for it.
+void clamp_tensor_backward(Backward& b) {
+  static const Op ge("aten.ge.Tensor");
+  static const Op le("aten.le.Tensor");
+  static const Op both("aten.logical_and.default");
+  Runner& r = b.runner();
+  if (b.needs("min") || b.needs("max"))
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "aten.clamp.Tensor",
+                 .problem = "native models have no gradient of bounds",
+                 .expected = {},
+                 .got = {},
+                 .remedy = "add it to clamp_tensor_backward in tidemark/ops/bounds.cpp"});
+  const Tensor& self = b.saved("self");
+  const Tensor zero = scalar_tensor(r, 0.0, b.grad().dtype());
+  if (!b.saved("max")) {
+    b.give("self", where(r, ge(r, {{"self", self}, {"other", b.saved("min")}}), b.grad(), zero));
+  } else if (!b.saved("min")) {
+    b.give("self", where(r, le(r, {{"self", self}, {"other", b.saved("max")}}), b.grad(), zero));
+  } else {
+    const Tensor above = ge(r, {{"self", self}, {"other", b.saved("min")}});
+    const Tensor below = le(r, {{"self", self}, {"other", b.saved("max")}});
+    const Tensor inside = both(r, {{"self", above}, {"other", below}});
+    b.give("self", where(r, inside, b.grad(), zero));
+  }
+}
+
 // Equal operands share the gradient.
 template <bool kLargest>
 void extreme_backward(Backward& b) {
@@ -64,6 +92,11 @@ std::vector<Row> bound_rows() {
   return {
       clamp_row,
       in_place_form("aten.clamp_.default", clamp_row, true),
+      {.name = "aten.clamp.Tensor",
+       .infer = infer_pointwise,
+       .node = "ClampBackward0",
+       .saves = {{"max"}, {"min"}, {"self"}},
+       .backward = clamp_tensor_backward},
       of_self("aten.clamp_min.default", infer_pointwise, "ClampMinBackward0", clamp_backward),
       of_self("aten.clamp_max.default", infer_pointwise, "ClampMaxBackward0", clamp_backward),
       {.name = "aten.maximum.default",

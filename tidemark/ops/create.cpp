@@ -31,10 +31,10 @@ void infer_arange(Call& call) {
   call.fresh(dtype_argument(call, DType::kInt64), Dims{count});
 }
 
-// PyTorch is handed a tensor that was no tensor before; here only its type is known.
+// PyTorch is handed a tensor that was no tensor before; here only its type and size are known.
 void infer_lifted(Call& call) {
   const char* type = call.text("lifted");
-  call.fresh(type == nullptr ? DType::kFloat32 : dtype_named(type), Dims{});
+  call.fresh(type == nullptr ? DType::kFloat32 : dtype_named(type), call.dims("lifted_size"));
 }
 
 void infer_scalar(Call& call) { call.fresh(dtype_argument(call, DType::kFloat32), Dims{}); }

@@ -43,7 +43,7 @@ struct Row {
   std::vector<const char*> backward_in_place = {};
   const char* overwrites = nullptr;  // an argument that it writes into, and may have to keep as it was
   bool is_constant = false;          // what it makes does not depend on the values of its inputs: no gradient is due
-  const char* hidden = nullptr;      // an argument that only `infer` sees: PyTorch knows it from a value
+  const char* hidden = nullptr;  // arguments whose names start so only `infer` sees: PyTorch knows them from a value
   step::OpFlags flags = {};
   const char* file = "";  // where the row stands; filled in by the registry
 };

@@ -63,6 +63,10 @@ _one("_prelu_kernel.default", {"a": ("float32", [4, 6]), "b": ("float32", [1, 6]
 _one("clamp.default", MATRIX, self="$a", min=-1, max=1)
 _one("clamp.default", MATRIX, note="from below", self="$a", min=0.5)
 _one("clamp.default", MATRIX, note="from above", self="$a", min=None, max=0.5)
+_BOUNDED = {"a": ("float32", [4, 6]), "input1": ("float32", []), "input2": ("float32", [6])}
+_one("clamp.Tensor", _BOUNDED, self="$a", min="$input1", max="$input2")
+_one("clamp.Tensor", _BOUNDED, note="from below", self="$a", min="$input2")
+_one("clamp.Tensor", _BOUNDED, note="from above", self="$a", min=None, max="$input1")
 _one("clamp_min.default", MATRIX, self="$a", min=0.5)
 _one("clamp_max.default", MATRIX, self="$a", max=0.5)
 _one("nan_to_num.default", MATRIX, self="$a")

@@ -72,6 +72,12 @@ def test_parameters_in_half_precision(name, target):
     compare(name, ("adamw", "foreach"), target=target, dtype="bfloat16")
 
 
+@pytest.mark.parametrize("name", ["t5", "t5 gated", "t5 without dropout", "llama"])
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_parameters_in_float16(name, target):
+    compare(name, ("adamw", "foreach"), target=target, dtype="float16")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_flops_and_bytes_are_those_of_the_capture(name):
     config, options, build = families.pairs()[name]
