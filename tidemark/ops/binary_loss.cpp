@@ -96,9 +96,11 @@ Tensor target_grad(Backward& b) {
   Runner& r = b.runner();
   Tensor grad;
   if (const Tensor& positive = b.saved("pos_weight")) {
-    Tensor first = log_sigmoid(r, {{"self", neg(r, b.saved("self"))}});
-    Tensor second = mul(r, positive, log_sigmoid(r, {{"self", b.saved("self")}}));
-    grad = sub(r, first, second);
+    const Tensor negative = neg(r, b.saved("self"));
+    const Tensor unlikely = log_sigmoid(r, {{"self", negative}});
+    const Tensor likely = log_sigmoid(r, {{"self", b.saved("self")}});
+    const Tensor weighted = mul(r, likely, positive);
+    grad = sub(r, unlikely, weighted);
     grad = mul(r, grad, b.grad());
   } else {
     grad = mul(r, neg(r, b.saved("self")), b.grad());

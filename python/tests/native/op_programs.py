@@ -286,6 +286,12 @@ _one("binary_cross_entropy.default", _WEIGHTED, note="weights", self="$a", targe
 _one("binary_cross_entropy_with_logits.default", _WEIGHTED, note="weights", self="$a", target="$input", weight="$input2")
 _one("binary_cross_entropy_with_logits.default", _WEIGHTED, note="weights of positives", self="$a", target="$input", weight=None,
      pos_weight="$input2")  # fmt: skip
+_one("binary_cross_entropy_with_logits.default", {**PAIR, "input": ("float32", [6])}, note="weights of positives, two parameters",
+     self="$a", target="$b", weight=None, pos_weight="$input")  # fmt: skip
+_one("binary_cross_entropy_with_logits.default", {**PAIR, "input": ("float32", [6])}, note="weights, two parameters", self="$a",
+     target="$b", weight="$input")  # fmt: skip
+_one("binary_cross_entropy.default", {**PAIR, "input": ("float32", [6])}, note="weights, two parameters", self="$a", target="$b",
+     weight="$input")  # fmt: skip
 
 # -- in place --
 _TWO = {"self": "$z", "other": "$b"}
