@@ -1,5 +1,6 @@
 // Copies into another shape: joining, repeating, turning, cutting triangles.
 
+#include <algorithm>
 #include <array>
 
 #include "tidemark/ops/aten.h"
@@ -173,11 +174,14 @@ void infer_im2col(Call& call) {
   call.fresh(call.in(0).dtype(), Dims{sizes[0], width, columns});
 }
 
+// The kernel makes a tensor like its input and gives it the size of the image; its storage does not shrink.
 void infer_col2im(Call& call) {
   const Dims& sizes = call.in(0).sizes();
   const Dims kernel = call.dims("kernel_size");
   const Dims image = call.dims("output_size");
   call.fresh(call.in(0).dtype(), Dims{sizes[0], sizes[1] / (kernel[0] * kernel[1]), image[0], image[1]});
+  Storage& storage = *call.made().back().tensor->storage;
+  storage.bytes = std::max(storage.bytes, bytes_of(call.in(0).dtype(), sizes, contiguous_strides(sizes)));
 }
 
 void im2col_backward(Backward& b) {
