@@ -1,5 +1,6 @@
 #include "tidemark/fake/engine.h"
 
+#include <cstring>
 #include <queue>
 #include <utility>
 
@@ -109,8 +110,18 @@ class Engine {
     ops::Backward backward(runner_, node, grads, saved);
     if (has_grad) node.row->backward(backward);
     Grads outputs = backward.take();
-    while (!saved.empty()) saved.pop_back();
+    drop_saved(node, saved);
     return outputs;
+  }
+
+  // As the variables of PyTorch's generated code: the last first, but a list from its start.
+  static void drop_saved(const GradNode& node, Grads& saved) {
+    while (!saved.empty()) {
+      std::size_t first = saved.size() - 1;
+      while (first > 0 && std::strcmp(node.saved[first - 1].name, node.saved[first].name) == 0) --first;
+      for (std::size_t i = first; i < saved.size(); ++i) saved[i].reset();
+      saved.resize(first);
+    }
   }
 
   // Gradients get the shape and type of what they are gradients of.

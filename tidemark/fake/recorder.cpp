@@ -28,12 +28,6 @@ void append_dims(std::string& key, const ops::Dims& dims) {
   key.append(reinterpret_cast<const char*>(dims.begin()), dims.size() * sizeof(std::int64_t));
 }
 
-std::int64_t bytes_seen(const TensorData& t) {
-  std::int64_t count = step::item_bytes(t.dtype);
-  for (const std::int64_t size : t.sizes) count *= size;
-  return count;
-}
-
 bool equal_numbers(const Value& a, const Value& b) {
   const auto number = [](const Value& v) -> std::optional<double> {
     if (const auto* d = std::get_if<double>(&v)) return *d;
@@ -47,6 +41,12 @@ bool equal_numbers(const Value& a, const Value& b) {
 bool is_number(const Value& v) {
   return std::holds_alternative<double>(v) || std::holds_alternative<std::int64_t>(v) ||
          std::holds_alternative<bool>(v);
+}
+
+bool is_named(const std::vector<const char*>& names, const char* name) {
+  for (const char* one : names)
+    if (std::strcmp(one, name) == 0) return true;
+  return false;
 }
 
 }  // namespace
@@ -288,10 +288,10 @@ void Recorder::release_unhooked() {
 
 // -- what autograd saves --
 
-void Recorder::pack(GradNode& node, const Tensor& t, const char* name) {
+void Recorder::pack(GradNode& node, const Tensor& t, const char* name, GradNode* latest) {
   flush();
   locate();
-  const step::NodeId id = node_id(node);
+  const step::NodeId id = node_id(latest != nullptr ? *latest : node);
   NodeRow& row = nodes_[id.index()];
   if (row.call.is_none() && !calls_.empty()) row.call = calls_.back();
   const step::SaveId save(static_cast<std::uint32_t>(saves_.size()));
@@ -316,6 +316,13 @@ Tensor Recorder::unpack(GradNode& node, std::size_t saved) {
   locate();
   run_node(running_id(node));
   const ops::SavedTensor& kept = node.saved[saved];
+  SaveRow& row = saves_[kept.save.index()];
+  if (row.node != running_) {
+    --nodes_[row.node.index()].open_saves;
+    ++nodes_[running_.index()].open_saves;
+    row.node = running_;
+    row.slot = nodes_[running_.index()].slots++;
+  }
   builder_.unpack(kept.save);
   if (kept.fixed) {
     builder_.drop(kept.save);
@@ -400,7 +407,9 @@ step::ArgsId Recorder::args_of(const Call& call, const std::vector<std::pair<con
     return 0;
   };
   const char* const hidden = call.row().hidden;
-  const auto is_hidden = [&](const ops::Arg& arg) { return hidden != nullptr && std::strcmp(arg.name, hidden) == 0; };
+  const auto is_hidden = [&](const ops::Arg& arg) {
+    return hidden != nullptr && std::string_view(arg.name).starts_with(hidden);
+  };
   for (const ops::Arg& arg : call.args()) {
     if (is_hidden(arg)) continue;
     key += arg.name;
@@ -484,7 +493,19 @@ void Recorder::ran(Call& call, GradNode* made) {
     run_node(place.node);
     const step::NodeId of = place.node.has_value() ? place.node : last_node_;
     if (of.has_value()) place.call = nodes_[of.index()].call;
-    if (row.in_place != nullptr) {
+    const bool has_own_rules =
+        place.node.has_value() && current->row != nullptr && !current->row->backward_in_place.empty();
+    if (has_own_rules) {
+      // Surely in place, unless it broadcasts: what was the first operand lives on without a storage of its own.
+      if (made_here(place.node) && is_named(current->row->backward_in_place, row.name) &&
+          call.in(0).sizes() == call.made().front().tensor.sizes()) {
+        Storage* const first = described_.storages.front();
+        hold(call, place);
+        settle(true);
+        first->id = {};
+        return;
+      }
+    } else if (row.in_place != nullptr) {
       if (place.node.is_none()) {
         release_unhooked();
         in_place = may_add_in_place(call);
@@ -514,19 +535,13 @@ step::StringId Recorder::name_id(const Row& row) {
   return entry->second;
 }
 
-// FLOPs, bytes read and bytes written. Views move nothing.
-std::array<std::int64_t, 3> Recorder::costs_of(const Call& call) {
-  std::int64_t read = 0;
-  std::int64_t written = 0;
-  bool moves = false;
-  for (const Made& made : call.made()) {
-    if (!made.tensor || made.alias == AliasKind::kView) continue;
-    moves = true;
-    written += bytes_seen(*made.tensor);
-  }
-  if (moves)
-    for (const Tensor* t : call.inputs()) read += bytes_seen(**t);
-  return {call.row().flops != nullptr ? call.row().flops(call) : 0, read, written};
+// FLOPs, bytes read and bytes written: what the row says. A number that autograd gave back as a tensor is read too.
+std::array<std::int64_t, 3> Recorder::costs_of(const Call& call, const Row& row) const {
+  constexpr std::int64_t kNumberBytes = 8;
+  ops::Moved bytes = ops::moved(row, call);
+  if (bytes.read > 0)
+    for (const Storage* storage : described_.storages) bytes.read += storage == nullptr ? kNumberBytes : 0;
+  return {call.row().flops != nullptr ? call.row().flops(call) : 0, bytes.read, bytes.written};
 }
 
 void Recorder::write(Call& call, const Place& place) {
@@ -539,7 +554,7 @@ void Recorder::write(Call& call, const Place& place) {
   if (keeps_number) save_numbers(call, place.node);
   step::OpFlags flags = call.row().flags;
   if (call.row().is_random != nullptr && call.row().is_random(call)) flags = flags | OpFlag::kRandom;
-  add_op(described_, made, place, name_id(call.row()), flags, costs_of(call));
+  add_op(described_, made, place, name_id(call.row()), flags, costs_of(call, call.row()));
   builder_.end(op);
   for (std::size_t i = first_save; i < saves_.size(); ++i) {
     builder_.pack(step::SaveId(static_cast<std::uint32_t>(i)));
@@ -662,7 +677,7 @@ bool Recorder::made_here(step::NodeId node) const {
 
 void Recorder::hold(Call& call, const Place& place) {
   const Tensor& out = call.made().front().tensor;
-  const auto costs = costs_of(call);
+  const Row& row = call.row();
   out->storage->made_by = running_;
   pending_ = {.is_open = true,
               .name = name_id(call.row()),
@@ -676,10 +691,9 @@ void Recorder::hold(Call& call, const Place& place) {
               .call = place.call,
               .node = place.node,
               .in_backward = place.in_backward,
-              .flags = call.row().flags,
-              .flops = costs[0],
-              .read_bytes = costs[1],
-              .written_bytes = costs[2]};
+              .flags = row.flags,
+              .costs = costs_of(call, row),
+              .costs_in_place = costs_of(call, row.in_place != nullptr ? ops::row(row.in_place) : row)};
 }
 
 void Recorder::settle(bool in_place) {
@@ -699,7 +713,7 @@ void Recorder::settle(bool in_place) {
   const step::TensorId tensor = tensor_at(out.id, out.version, p.layout, p.offset, false);
   const step::Output output{tensor, in_place ? AliasKind::kMutates : AliasKind::kFresh, 0};
   add_op(p.described, {&output, 1}, {p.call, p.node, p.in_backward}, p.name,
-         in_place ? p.flags | OpFlag::kUnwatched : p.flags, {p.flops, p.read_bytes, p.written_bytes});
+         in_place ? p.flags | OpFlag::kUnwatched : p.flags, in_place ? p.costs_in_place : p.costs);
   builder_.end(op);
 }
 

@@ -56,7 +56,9 @@ class Recorder final : public ops::StorageWatcher {
   void ran(Call& call, GradNode* node);
 
   // -- what autograd saves --
-  void pack(GradNode& node, const Tensor& t, const char* name);
+  // `latest`: a node that was made meanwhile. The save counts as that one's until its own node runs, as in a capture,
+  // which knows nodes by their numbers.
+  void pack(GradNode& node, const Tensor& t, const char* name, GradNode* latest = nullptr);
   Tensor unpack(GradNode& node, std::size_t saved);
   void release(GradNode& node);  // all it saved
 
@@ -106,9 +108,8 @@ class Recorder final : public ops::StorageWatcher {
     step::NodeId node;
     bool in_backward = false;
     step::OpFlags flags;
-    std::int64_t flops = 0;
-    std::int64_t read_bytes = 0;
-    std::int64_t written_bytes = 0;
+    std::array<std::int64_t, 3> costs{};
+    std::array<std::int64_t, 3> costs_in_place{};
   };
 
   // Where an op stands.
@@ -147,7 +148,7 @@ class Recorder final : public ops::StorageWatcher {
   step::RegionId region(step::CallId call);
   step::ArgsId args_of(const Call& call, const std::vector<std::pair<const char*, step::TensorId>>& numbers);
   step::StringId name_id(const ops::Row& row);
-  static std::array<std::int64_t, 3> costs_of(const Call& call);
+  std::array<std::int64_t, 3> costs_of(const Call& call, const ops::Row& row) const;
 
   std::string device_;
   step::StringId device_id_;

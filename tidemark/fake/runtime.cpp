@@ -83,7 +83,12 @@ std::shared_ptr<GradNode> Runtime::make_node(Call& call, Tensor& original) {
     } else if (const auto* many = std::get_if<std::span<const Tensor>>(&arg.value)) {
       kept.count = many->size();
     } else if (const auto* some = std::get_if<ops::Indices>(&arg.value)) {
-      for (const Tensor& t : some->items) kept.count += t ? 1 : 0;
+      ops::Dims given;
+      for (const Tensor& t : some->items) {
+        kept.count += t ? 1 : 0;
+        given.push_back(t ? 1 : 0);
+      }
+      kept.value = given;
     } else {
       kept.value = arg.value;
     }
@@ -104,7 +109,7 @@ std::shared_ptr<GradNode> Runtime::make_node(Call& call, Tensor& original) {
     if (const auto* one = std::get_if<const Tensor*>(value)) {
       if (row.overwrites != nullptr && std::strcmp(row.overwrites, saved.name) == 0) {
         original = ops::clone(*this, **one);
-        recorder_.pack(*node, original, saved.name);
+        recorder_.pack(*node, original, saved.name, original->grad_fn.get());
         continue;
       }
       recorder_.pack(*node, **one, saved.name);

@@ -52,6 +52,8 @@ struct Arg {
   Arg(const char* n, const Tensor& v) : name(n), value(v ? Value(&v) : Value(None{})) {}
   Arg(const char* n, const std::vector<Tensor>& v) : name(n), value(std::span<const Tensor>(v)) {}
   Arg(const char* n, const std::vector<double>& v) : name(n), value(std::span<const double>(v)) {}
+  // A number as another op was given it: a whole one stays whole.
+  Arg(const char* n, const Value& v) : name(n), value(v) {}
 };
 
 }  // namespace tidemark::ops

@@ -19,6 +19,9 @@ Tensor mul(Runner& r, const Tensor& self, const Tensor& other);
 Tensor mul(Runner& r, const Tensor& self, double other);               // aten.mul.Tensor with a number
 Tensor mul(Runner& r, const Tensor& self, std::int64_t other);         // the same
 Tensor mul_scalar(Runner& r, const Tensor& self, const Value& other);  // aten.mul.Scalar
+Tensor add_scalar(Runner& r, const Tensor& self, std::int64_t other);  // aten.add.Scalar
+Tensor sub_scalar(Runner& r, const Tensor& self, std::int64_t other);
+Tensor div_scalar(Runner& r, const Tensor& self, std::int64_t other);
 Tensor div(Runner& r, const Tensor& self, const Tensor& other);
 Tensor div(Runner& r, const Tensor& self, double other);
 Tensor neg(Runner& r, const Tensor& self);

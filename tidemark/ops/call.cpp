@@ -149,6 +149,16 @@ const Tensor& Backward::saved(const char* name) const {
   return kNone;
 }
 
+std::vector<Tensor> Backward::saved_list(const char* name) const {
+  std::vector<Tensor> list;
+  for (std::size_t i = 0; i < node_.saved.size(); ++i)
+    if (same(node_.saved[i].name, name)) list.push_back(saved_[i]);
+  const Dims given = dims(name);  // of indices: whether one was given, dimension by dimension
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (given[i] == 0) list.insert(list.begin() + static_cast<std::ptrdiff_t>(i), Tensor());
+  return list;
+}
+
 Backward::Slot Backward::slot(const char* name) const {
   for (const NodeArg& arg : node_.args)
     if (same(arg.name, name)) return {arg.begin, arg.count};

@@ -91,7 +91,9 @@ class Backward {
   std::size_t grad_count() const { return grads_.size(); }
   const Meta& output(std::size_t i) const { return node_.outputs[i]; }
   const Tensor& saved(const char* name) const;  // empty when it was not kept
-  bool needs(const char* name) const;           // some tensor of this argument wants a gradient
+  // What was kept of a list, in which Nones stand where they stood.
+  std::vector<Tensor> saved_list(const char* name) const;
+  bool needs(const char* name) const;  // some tensor of this argument wants a gradient
   bool needs_item(const char* name, std::size_t i) const;
   std::size_t count(const char* name) const;  // tensors given for it
   const Meta& input(const char* name, std::size_t i = 0) const;

@@ -1,6 +1,7 @@
 // Tensors from nothing, or from the shape of another.
 
 #include "tidemark/ops/aten.h"
+#include "tidemark/ops/formulas.h"
 #include "tidemark/ops/rules.h"
 
 namespace tidemark::ops {
@@ -30,10 +31,10 @@ void infer_arange(Call& call) {
   call.fresh(dtype_argument(call, DType::kInt64), Dims{count});
 }
 
-// PyTorch is handed a tensor that was no tensor before; here only its type is known.
+// PyTorch is handed a tensor that was no tensor before; here only its type and size are known.
 void infer_lifted(Call& call) {
   const char* type = call.text("lifted");
-  call.fresh(type == nullptr ? DType::kFloat32 : dtype_named(type), Dims{});
+  call.fresh(type == nullptr ? DType::kFloat32 : dtype_named(type), call.dims("lifted_size"));
 }
 
 void infer_scalar(Call& call) { call.fresh(dtype_argument(call, DType::kFloat32), Dims{}); }
@@ -49,21 +50,29 @@ constexpr step::OpFlags kReadByTheHost =
 
 std::vector<Row> create_rows() {
   return {
-      {.name = "aten.empty.memory_format", .infer = infer_size},
+      {.name = "aten.empty.memory_format", .infer = infer_size, .moves = moves_nothing},
       {.name = "aten.zeros.default", .infer = infer_size},
       {.name = "aten.ones.default", .infer = infer_size},
       {.name = "aten.full.default", .infer = infer_size},
       {.name = "aten.rand.default", .infer = infer_size, .is_random = always},
       {.name = "aten.randn.default", .infer = infer_size, .is_random = always},
-      {.name = "aten.empty_like.default", .infer = infer_like, .is_constant = true},
-      {.name = "aten.zeros_like.default", .infer = infer_like, .is_constant = true},
-      {.name = "aten.ones_like.default", .infer = infer_like, .is_constant = true},
-      {.name = "aten.full_like.default", .infer = infer_like, .is_constant = true},
-      {.name = "aten.new_zeros.default", .infer = infer_new, .is_constant = true},
-      {.name = "aten.new_ones.default", .infer = infer_new, .is_constant = true},
-      {.name = "aten.new_full.default", .infer = infer_new, .is_constant = true},
-      {.name = "aten.new_empty.default", .infer = infer_new, .is_constant = true},
-      {.name = "aten.new_empty_strided.default", .infer = infer_new_strided, .is_constant = true},
+      {.name = "aten.bernoulli.default",
+       .infer = infer_like_first,
+       .node = "BernoulliBackward0",
+       .backward = zero_grad,
+       .is_random = always},
+      {.name = "aten.empty_like.default", .infer = infer_like, .moves = moves_nothing, .is_constant = true},
+      {.name = "aten.zeros_like.default", .infer = infer_like, .moves = only_writes, .is_constant = true},
+      {.name = "aten.ones_like.default", .infer = infer_like, .moves = only_writes, .is_constant = true},
+      {.name = "aten.full_like.default", .infer = infer_like, .moves = only_writes, .is_constant = true},
+      {.name = "aten.new_zeros.default", .infer = infer_new, .moves = only_writes, .is_constant = true},
+      {.name = "aten.new_ones.default", .infer = infer_new, .moves = only_writes, .is_constant = true},
+      {.name = "aten.new_full.default", .infer = infer_new, .moves = only_writes, .is_constant = true},
+      {.name = "aten.new_empty.default", .infer = infer_new, .moves = moves_nothing, .is_constant = true},
+      {.name = "aten.new_empty_strided.default",
+       .infer = infer_new_strided,
+       .moves = moves_nothing,
+       .is_constant = true},
       {.name = "aten.arange.default", .infer = infer_arange},
       {.name = "aten.arange.start", .infer = infer_arange},
       {.name = "aten.arange.start_step", .infer = infer_arange},

@@ -6,6 +6,7 @@
 
 #include "tidemark/base/error.h"
 #include "tidemark/ops/aten.h"
+#include "tidemark/ops/formulas.h"
 #include "tidemark/ops/rules.h"
 #include "tidemark/step/dtype.h"
 
@@ -47,10 +48,46 @@ void mm_backward(Backward& b) {
   if (b.needs("self")) b.give("self", mat1_grad(b, b.input("self"), b.saved("mat2")));
 }
 
+const Value kOne = std::int64_t{1};
+
 void addmm_backward(Backward& b) {
-  if (b.needs("mat1")) b.give("mat1", mat1_grad(b, b.input("mat1"), b.saved("mat2")));
-  if (b.needs("mat2")) b.give("mat2", mat2_grad(b, b.saved("mat1"), b.input("mat2")));
-  if (b.needs("self")) b.give("self", b.grad());
+  Runner& r = b.runner();
+  const Value alpha = given(b, "alpha", kOne);
+  if (b.needs("mat1")) b.give("mat1", maybe_multiply(r, mat1_grad(b, b.input("mat1"), b.saved("mat2")), alpha));
+  if (b.needs("mat2")) b.give("mat2", maybe_multiply(r, mat2_grad(b, b.saved("mat1"), b.input("mat2")), alpha));
+  if (b.needs("self")) b.give("self", maybe_multiply(r, b.grad(), given(b, "beta", kOne)));
+}
+
+void baddbmm_backward(Backward& b) {
+  Runner& r = b.runner();
+  const Value alpha = given(b, "alpha", kOne);
+  if (b.needs("batch1"))
+    b.give("batch1", maybe_multiply(r, bmm(r, b.grad(), transpose(r, b.saved("batch2"), 1, 2)), alpha));
+  if (b.needs("batch2"))
+    b.give("batch2", maybe_multiply(r, bmm(r, transpose(r, b.saved("batch1"), 1, 2), b.grad()), alpha));
+  if (b.needs("self")) b.give("self", maybe_multiply(r, b.grad(), given(b, "beta", kOne)));
+}
+
+void infer_mv(Call& call) { call.fresh(call.in(0).dtype(), Dims{call.in(0).sizes()[0]}); }
+void infer_dot(Call& call) { call.fresh(call.in(0).dtype(), Dims{}); }
+
+std::int64_t vector_flops(const Call& call) { return times(2, count_of(call.in(0).sizes())); }
+
+Tensor mv(Runner& r, const Tensor& self, const Tensor& vec) {
+  static const Op op("aten.mv.default");
+  return op(r, {{"self", self}, {"vec", vec}});
+}
+
+// The gradient of the matrix is an outer product: a column times a row.
+void mv_backward(Backward& b) {
+  Runner& r = b.runner();
+  if (b.needs("self")) b.give("self", mul(r, view(r, b.grad(), Dims{b.grad().size(0), 1}), b.saved("vec")));
+  if (b.needs("vec")) b.give("vec", mv(r, t(r, b.saved("self")), b.grad()));
+}
+
+void dot_backward(Backward& b) {
+  if (b.needs("self")) b.give("self", mul(b.runner(), b.grad(), b.saved("tensor")));
+  if (b.needs("tensor")) b.give("tensor", mul(b.runner(), b.grad(), b.saved("self")));
 }
 
 void bmm_backward(Backward& b) {
@@ -135,7 +172,24 @@ std::vector<Row> matmul_rows() {
        .saves = {{"mat2", "self"}, {"self", "mat2"}},
        .backward = bmm_backward,
        .flops = mm_flops},
-      {.name = "aten.baddbmm.default", .infer = infer_baddbmm, .flops = addmm_flops},
+      {.name = "aten.baddbmm.default",
+       .infer = infer_baddbmm,
+       .node = "BaddbmmBackward0",
+       .saves = {{"batch1", "batch2"}, {"batch2", "batch1"}},
+       .backward = baddbmm_backward,
+       .flops = addmm_flops},
+      {.name = "aten.mv.default",
+       .infer = infer_mv,
+       .node = "MvBackward0",
+       .saves = {{"self", "vec"}, {"vec", "self"}},
+       .backward = mv_backward,
+       .flops = vector_flops},
+      {.name = "aten.dot.default",
+       .infer = infer_dot,
+       .node = "DotBackward0",
+       .saves = {{"self", "tensor"}, {"tensor", "self"}},
+       .backward = dot_backward,
+       .flops = vector_flops},
   };
 }
 

@@ -121,8 +121,9 @@ void infer_group_norm_backward(Call& call) {
 
 void group_norm_backward(Backward& b) {
   static const Op op("aten.native_group_norm_backward.default");
+  const Tensor grad = contiguous(b.runner(), b.grad());
   std::vector<Tensor> grads =
-      op.all(b.runner(), {{"grad_out", b.grad()},
+      op.all(b.runner(), {{"grad_out", grad},
                           {"input", b.saved("input")},
                           {"mean", b.saved("result1")},
                           {"rstd", b.saved("result2")},

@@ -1,16 +1,16 @@
-// One element in, one element out.
+// Arithmetic, element by element, and copies.
+
+#include <cmath>
 
 #include "tidemark/ops/aten.h"
+#include "tidemark/ops/formulas.h"
 #include "tidemark/ops/rules.h"
 
 namespace tidemark::ops {
 
 namespace {
 
-Value scalar(const Backward& b, const char* name) {
-  const Value* value = b.find(name);
-  return value == nullptr ? Value(std::int64_t{1}) : *value;
-}
+const Value kOne = std::int64_t{1};
 
 // The other factor: a tensor that was saved, or the number that stood there.
 Tensor times_other(Backward& b, const char* other) {
@@ -25,16 +25,20 @@ Tensor over_other(Backward& b) {
   return div(b.runner(), b.grad(), b.number("other"));
 }
 
-bool has_alpha(const Backward& b) { return b.number("alpha", 1) != 1; }
-
 void add_backward(Backward& b) {
-  if (b.needs("other")) b.give("other", has_alpha(b) ? mul(b.runner(), b.grad(), b.number("alpha")) : b.grad());
+  if (b.needs("other")) b.give("other", maybe_multiply(b.runner(), b.grad(), given(b, "alpha", kOne)));
   if (b.needs("self")) b.give("self", b.grad());
 }
 
 void sub_backward(Backward& b) {
-  if (b.needs("other")) b.give("other", neg(b.runner(), b.grad()));
+  Runner& r = b.runner();
+  if (b.needs("other")) b.give("other", maybe_multiply(r, neg(r, b.grad()), given(b, "alpha", kOne)));
   if (b.needs("self")) b.give("self", b.grad());
+}
+
+void rsub_backward(Backward& b) {
+  Runner& r = b.runner();
+  b.give("self", maybe_multiply(r, neg(r, b.grad()), given(b, "alpha", kOne)));
 }
 
 void mul_backward(Backward& b) {
@@ -42,7 +46,7 @@ void mul_backward(Backward& b) {
   if (b.needs("self")) b.give("self", times_other(b, "other"));
 }
 
-void mul_scalar_backward(Backward& b) { b.give("self", mul_scalar(b.runner(), b.grad(), scalar(b, "other"))); }
+void mul_scalar_backward(Backward& b) { b.give("self", mul_scalar(b.runner(), b.grad(), *b.find("other"))); }
 
 void div_backward(Backward& b) {
   Runner& r = b.runner();
@@ -55,89 +59,134 @@ void div_backward(Backward& b) {
   if (b.needs("self")) b.give("self", over_other(b));
 }
 
-void neg_backward(Backward& b) { b.give("self", neg(b.runner(), b.grad())); }
+void div_scalar_backward(Backward& b) {
+  static const Op op("aten.div.Scalar");
+  b.give("self", op(b.runner(), {{"self", b.grad()}, {"other", *b.find("other")}}));
+}
+
+// Rounded, a quotient has no slope.
+void div_mode_backward(Backward& b) {
+  static const Op op("aten.zeros_like.default");
+  for (const char* name : {"other", "self"})
+    if (b.needs(name))
+      b.give(name, op(b.runner(), {{"self", b.grad()},
+                                   {"dtype", dtype_word(b.grad().dtype())},
+                                   {"layout", "torch.strided"},
+                                   {"device", "cpu"}}));
+}
 
 void pow_backward(Backward& b) {
+  static const Op zeros("aten.zeros_like.default");
   Runner& r = b.runner();
   const double exponent = b.number("exponent");
-  b.give("self", mul(r, b.grad(), mul_scalar(r, pow(r, b.saved("self"), exponent - 1), exponent)));
-}
-
-void rsqrt_backward(Backward& b) {
-  Runner& r = b.runner();
-  const Tensor cube = pow(r, b.saved("result"), std::int64_t{3});
-  const Tensor half = mul_scalar(r, b.grad(), -0.5);
-  b.give("self", mul(r, half, cube));
-}
-
-void cos_backward(Backward& b) {
-  Runner& r = b.runner();
-  b.give("self", mul(r, b.grad(), neg(r, sin(r, b.saved("self")))));
-}
-
-void sin_backward(Backward& b) { b.give("self", mul(b.runner(), b.grad(), cos(b.runner(), b.saved("self")))); }
-
-void exp_backward(Backward& b) { b.give("self", mul(b.runner(), b.grad(), b.saved("result"))); }
-
-void log_backward(Backward& b) { b.give("self", div(b.runner(), b.grad(), b.saved("self"))); }
-
-void sqrt_backward(Backward& b) {
-  Runner& r = b.runner();
-  b.give("self", div(r, b.grad(), mul_scalar(r, b.saved("result"), std::int64_t{2})));
-}
-
-void tanh_backward(Backward& b) {
-  static const Op op("aten.tanh_backward.default");
-  b.give("self", op(b.runner(), {{"grad_output", b.grad()}, {"output", b.saved("result")}}));
-}
-
-void sigmoid_backward(Backward& b) {
-  static const Op op("aten.sigmoid_backward.default");
-  b.give("self", op(b.runner(), {{"grad_output", b.grad()}, {"output", b.saved("result")}}));
-}
-
-void relu_backward(Backward& b) {
-  static const Op op("aten.threshold_backward.default");
-  b.give("self", op(b.runner(), {{"grad_output", b.grad()}, {"self", b.saved("result")}, {"threshold", 0}}));
-}
-
-void silu_backward(Backward& b) {
-  static const Op op("aten.silu_backward.default");
-  b.give("self", op(b.runner(), {{"grad_output", b.grad()}, {"self", b.saved("self")}}));
-}
-
-void gelu_backward(Backward& b) {
-  static const Op op("aten.gelu_backward.default");
-  if (b.is_given("approximate")) {
-    b.give("self", op(b.runner(), {{"grad_output", b.grad()}, {"self", b.saved("self")}, {"approximate", "tanh"}}));
+  if (exponent == 0) {
+    b.give("self", zeros(r, {{"self", b.saved("self")}, {"memory_format", "torch.contiguous_format"}}));
   } else {
-    b.give("self", op(b.runner(), {{"grad_output", b.grad()}, {"self", b.saved("self")}}));
+    b.give("self", mul(r, b.grad(), mul_scalar(r, pow(r, b.saved("self"), exponent - 1), exponent)));
   }
 }
 
-void where_backward(Backward& b) {
-  static const Op scalar("aten.scalar_tensor.default");
+Tensor compared(const char* op, Runner& r, const Tensor& self, const Value& number) {
+  return Op(op)(r, {{"self", self}, {"other", number}});
+}
+
+void pow_tensor_backward(Backward& b) {
+  static const Op power("aten.pow.Tensor_Tensor");
+  static const Op log("aten.log.default");
+  static const Op both("aten.logical_and.default");
   Runner& r = b.runner();
-  const auto nothing = [&] {
-    return scalar(r,
-                  {{"s", 0}, {"dtype", dtype_word(b.grad().dtype())}, {"layout", "torch.strided"}, {"device", "cpu"}});
-  };
-  if (b.needs("other")) {
-    const Tensor zero = nothing();
-    b.give("other", where(r, b.saved("condition"), zero, b.grad()));
+  const Tensor& self = b.saved("self");
+  const Tensor& exponent = b.saved("exponent");
+  if (b.needs("exponent")) {
+    const Tensor undefined = [&] {
+      const Tensor positive = compared("aten.ge.Scalar", r, exponent, std::int64_t{0});
+      const Tensor zero = compared("aten.eq.Scalar", r, self, std::int64_t{0});
+      return both(r, {{"self", zero}, {"other", positive}});
+    }();
+    const Tensor logarithm = log(r, {{"self", self}});
+    const Tensor slope = mul(r, b.saved("result"), logarithm);
+    const Tensor zero = scalar_tensor(r, 0.0, b.grad().dtype());
+    b.give("exponent", mul(r, b.grad(), where(r, undefined, zero, slope)));
   }
   if (b.needs("self")) {
-    const Tensor zero = nothing();
-    b.give("self", where(r, b.saved("condition"), b.grad(), zero));
+    const Tensor less = sub_scalar(r, exponent, 1);
+    const Tensor lower = power(r, {{"self", self}, {"exponent", less}});
+    const Tensor slope = mul(r, exponent, lower);
+    const Tensor grad = mul(r, b.grad(), slope);
+    const Tensor zero = scalar_tensor(r, 0.0, b.grad().dtype());
+    const Tensor is_zero = compared("aten.eq.Scalar", r, exponent, 0.0);
+    b.give("self", where(r, is_zero, zero, grad));
   }
 }
 
-void masked_fill_backward(Backward& b) {
-  static const Op fill("aten.masked_fill.Scalar");
-  b.give("self", fill(b.runner(), {{"self", b.grad()}, {"mask", b.saved("mask")}, {"value", 0}}));
+void pow_scalar_backward(Backward& b) {
+  Runner& r = b.runner();
+  b.give("exponent", mul(r, b.grad(), mul_scalar(r, b.saved("result"), std::log(b.number("self")))));
 }
 
-void pass_grad(Backward& b) { b.give("self", b.grad()); }
+void xlogy_backward(Backward& b) {
+  static const Op xlogy("aten.xlogy.Tensor");
+  static const Op both("aten.bitwise_and.Tensor");
+  static const Op fill("aten.masked_fill.Scalar");
+  Runner& r = b.runner();
+  const Tensor& self = b.saved("self");
+  const Tensor& other = b.saved("other");
+  if (b.needs("other")) b.give("other", div(r, mul(r, b.grad(), self), other));
+  if (b.needs("self")) {
+    const Tensor whole = xlogy(r, {{"self", b.grad()}, {"other", other}});
+    const Tensor low = compared("aten.le.Scalar", r, other, 0.0);
+    const Tensor zero = compared("aten.eq.Scalar", r, self, 0.0);
+    const Tensor undefined = both(r, {{"self", zero}, {"other", low}});
+    b.give("self", fill(r, {{"self", whole}, {"mask", undefined}, {"value", 0.0}}));
+  }
+}
+
+void lerp_backward(Backward& b) {
+  Runner& r = b.runner();
+  const double weight = b.number("weight");
+  if (b.needs("end")) b.give("end", mul_scalar(r, b.grad(), *b.find("weight")));
+  if (b.needs("self")) b.give("self", mul_scalar(r, b.grad(), 1.0 - weight));
+}
+
+// 1 - x and 1 / x of a tensor: a new tensor of ones, worked upon in place.
+Tensor from_number(Runner& r, const Tensor& self, const Value& number, const char* in_place) {
+  static const Op empty("aten.empty_like.default");
+  static const Op fill("aten.fill_.Scalar");
+  Tensor made = empty(r, {{"self", self}, {"memory_format", "torch.preserve_format"}});
+  fill.none(r, {{"self", made}, {"value", number}});
+  Op(in_place).none(r, {{"self", made}, {"other", self}});
+  return made;
+}
+
+void lerp_tensor_backward(Backward& b) {
+  Runner& r = b.runner();
+  if (b.needs("end")) b.give("end", mul(r, b.grad(), b.saved("weight")));
+  if (b.needs("self")) b.give("self", mul(r, b.grad(), from_number(r, b.saved("weight"), kOne, "aten.sub_.Tensor")));
+  if (b.needs("weight")) b.give("weight", mul(r, b.grad(), sub(r, b.saved("end"), b.saved("self"))));
+}
+
+void addcmul_backward(Backward& b) {
+  Runner& r = b.runner();
+  const Value value = given(b, "value", kOne);
+  if (b.needs("self")) b.give("self", b.grad());
+  if (b.needs("tensor1")) b.give("tensor1", mul(r, b.grad(), mul_scalar(r, b.saved("tensor2"), value)));
+  if (b.needs("tensor2")) b.give("tensor2", mul(r, b.grad(), mul_scalar(r, b.saved("tensor1"), value)));
+}
+
+void addcdiv_backward(Backward& b) {
+  Runner& r = b.runner();
+  const Value value = given(b, "value", kOne);
+  const Tensor& below = b.saved("tensor2");
+  if (b.needs("self")) b.give("self", b.grad());
+  if (b.needs("tensor1")) b.give("tensor1", mul(r, b.grad(), from_number(r, below, value, "aten.div_.Tensor")));
+  if (b.needs("tensor2")) {
+    const Tensor square = mul(r, below, below);
+    const Tensor above = mul_scalar(r, b.saved("tensor1"), value);
+    const Tensor quotient = div(r, above, square);
+    const Tensor negative = neg(r, b.grad());
+    b.give("tensor2", mul(r, negative, quotient));
+  }
+}
 
 void to_copy_backward(Backward& b) {
   static const Op op("aten._to_copy.default");
@@ -162,31 +211,28 @@ void infer_to_copy(Call& call) {
   call.fresh(dtype_argument(call, t.dtype()), t.sizes(), like_strides(t.sizes(), t.strides()));
 }
 
-// The first input counts twice where a mask decides: sizes from all, the type from `self`.
-void infer_where(Call& call) {
-  Dims sizes;
-  Dims strides;
-  pointwise_layout(call, sizes, strides);
-  call.fresh(call.in(1).rank() == 0 && call.in(2).rank() > 0 ? call.in(2).dtype() : call.in(1).dtype(), sizes, strides);
-}
-
-// masked_fill works on a clone of `self`.
-void infer_masked_fill(Call& call) {
-  const Tensor& t = call.in(0);
-  call.fresh(t.dtype(), broadcast(t.sizes(), call.in(1).sizes()), like_strides(t.sizes(), t.strides()));
-}
-
-void infer_float_pointwise(Call& call) {
-  Dims sizes;
-  Dims strides;
-  pointwise_layout(call, sizes, strides);
-  const DType dtype = promoted(call);
-  call.fresh(is_floating(dtype) ? dtype : DType::kFloat32, sizes, strides);
-}
-
 }  // namespace
 
 std::vector<Row> pointwise_rows() {
+  const Row sub_row = {.name = "aten.sub.Tensor",
+                       .infer = infer_pointwise,
+                       .node = "SubBackward0",
+                       .backward = sub_backward,
+                       .number = "other"};
+  const Row mul_row = {.name = "aten.mul.Tensor",
+                       .infer = infer_pointwise,
+                       .node = "MulBackward0",
+                       .saves = {{"other", "self"}, {"self", "other"}},
+                       .backward = mul_backward,
+                       .number = "other",
+                       .saves_number = true};
+  const Row div_row = {.name = "aten.div.Tensor",
+                       .infer = infer_float_pointwise,
+                       .node = "DivBackward0",
+                       .saves = {{"other"}, {"self", "other"}},
+                       .backward = div_backward,
+                       .number = "other",
+                       .saves_number = true};
   return {
       {.name = "aten.add.Tensor",
        .infer = infer_pointwise,
@@ -194,152 +240,65 @@ std::vector<Row> pointwise_rows() {
        .backward = add_backward,
        .number = "other",
        .in_place = "aten.add_.Tensor"},
-      {.name = "aten.sub.Tensor",
+      of_grad("aten.add.Scalar", infer_pointwise, "AddBackward1", pass_grad),
+      sub_row,
+      in_place_form("aten.sub_.Tensor", sub_row, false),
+      of_grad("aten.sub.Scalar", infer_pointwise, "SubBackward1", pass_grad),
+      of_grad("aten.rsub.Scalar", infer_pointwise, "RsubBackward1", rsub_backward),
+      mul_row,
+      in_place_form("aten.mul_.Tensor", mul_row, true),
+      of_grad("aten.mul.Scalar", infer_pointwise, "MulBackward1", mul_scalar_backward),
+      div_row,
+      in_place_form("aten.div_.Tensor", div_row, true),
+      of_grad("aten.div.Scalar", infer_float_pointwise, "DivBackward1", div_scalar_backward),
+      {.name = "aten.div.Tensor_mode",
        .infer = infer_pointwise,
-       .node = "SubBackward0",
-       .backward = sub_backward,
+       .node = "DivBackward2",
+       .saves = {{"other"}, {"self", "other"}},
+       .backward = div_mode_backward,
        .number = "other"},
-      {.name = "aten.rsub.Scalar", .infer = infer_pointwise, .node = "RsubBackward1", .backward = neg_backward},
-      {.name = "aten.mul.Tensor",
+      of_grad("aten.fmod.Scalar", infer_pointwise, "FmodBackward0", pass_grad),
+      of_grad("aten.remainder.Scalar", infer_pointwise, "RemainderBackward0", pass_grad),
+      of_self("aten.pow.Tensor_Scalar", infer_pointwise, "PowBackward0", pow_backward),
+      {.name = "aten.pow.Tensor_Tensor",
        .infer = infer_pointwise,
-       .node = "MulBackward0",
-       .saves = {{"other", "self"}, {"self", "other"}},
-       .backward = mul_backward,
-       .number = "other",
-       .saves_number = true},
-      {.name = "aten.mul.Scalar", .infer = infer_pointwise, .node = "MulBackward1", .backward = mul_scalar_backward},
-      {.name = "aten.div.Tensor",
+       .node = "PowBackward1",
+       .saves = {{"exponent"}, {"self"}},
+       .saved_results = {{"result"}},
+       .results = {"result"},
+       .backward = pow_tensor_backward},
+      {.name = "aten.pow.Scalar",
        .infer = infer_float_pointwise,
-       .node = "DivBackward0",
-       .saves = {{"other"}, {"self", "other"}},
-       .backward = div_backward,
-       .number = "other",
-       .saves_number = true},
-      {.name = "aten.div_.Tensor",
-       .infer = infer_in_place,
-       .node = "DivBackward0",
-       .saves = {{"other"}, {"self", "other"}},
-       .backward = div_backward,
-       .number = "other",
-       .overwrites = "self"},
-      {.name = "aten.neg.default", .infer = infer_pointwise, .node = "NegBackward0", .backward = neg_backward},
-      {.name = "aten.pow.Tensor_Scalar",
+       .node = "PowBackward2",
+       .saves = {{"exponent"}},
+       .saved_results = {{"result"}},
+       .results = {"result"},
+       .backward = pow_scalar_backward},
+      {.name = "aten.pow_.Scalar", .infer = infer_in_place},
+      {.name = "aten.xlogy.Tensor",
+       .infer = infer_float_pointwise,
+       .node = "XlogyBackward0",
+       .saves = {{"other"}, {"self"}},
+       .backward = xlogy_backward},
+      of_grad("aten.lerp.Scalar", infer_pointwise, "LerpBackward0", lerp_backward),
+      {.name = "aten.lerp.Tensor",
        .infer = infer_pointwise,
-       .node = "PowBackward0",
-       .saves = {{"self"}},
-       .backward = pow_backward},
-      {.name = "aten.pow.Scalar", .infer = infer_float_pointwise},
-      {.name = "aten.rsqrt.default",
-       .infer = infer_float_pointwise,
-       .node = "RsqrtBackward0",
-       .saved_results = {{"result"}},
-       .results = {"result"},
-       .backward = rsqrt_backward},
-      {.name = "aten.sqrt.default",
-       .infer = infer_float_pointwise,
-       .node = "SqrtBackward0",
-       .saved_results = {{"result"}},
-       .results = {"result"},
-       .backward = sqrt_backward},
-      {.name = "aten.exp.default",
-       .infer = infer_float_pointwise,
-       .node = "ExpBackward0",
-       .saved_results = {{"result"}},
-       .results = {"result"},
-       .backward = exp_backward},
-      {.name = "aten.log.default",
-       .infer = infer_float_pointwise,
-       .node = "LogBackward0",
-       .saves = {{"self"}},
-       .backward = log_backward},
-      {.name = "aten.cos.default",
-       .infer = infer_float_pointwise,
-       .node = "CosBackward0",
-       .saves = {{"self"}},
-       .backward = cos_backward},
-      {.name = "aten.sin.default",
-       .infer = infer_float_pointwise,
-       .node = "SinBackward0",
-       .saves = {{"self"}},
-       .backward = sin_backward},
-      {.name = "aten.reciprocal.default", .infer = infer_float_pointwise},
-      {.name = "aten.tanh.default",
-       .infer = infer_float_pointwise,
-       .node = "TanhBackward0",
-       .saved_results = {{"result"}},
-       .results = {"result"},
-       .backward = tanh_backward},
-      {.name = "aten.tanh_backward.default", .infer = infer_pointwise},
-      {.name = "aten.sigmoid.default",
-       .infer = infer_float_pointwise,
-       .node = "SigmoidBackward0",
-       .saved_results = {{"result"}},
-       .results = {"result"},
-       .backward = sigmoid_backward},
-      {.name = "aten.sigmoid_backward.default", .infer = infer_pointwise},
-      {.name = "aten.relu.default",
+       .node = "LerpBackward1",
+       .saves = {{"end", "weight"}, {"self", "weight"}, {"weight"}},
+       .backward = lerp_tensor_backward},
+      {.name = "aten.addcmul.default",
        .infer = infer_pointwise,
-       .node = "ReluBackward0",
-       .saved_results = {{"result"}},
-       .results = {"result"},
-       .backward = relu_backward},
-      {.name = "aten.relu_.default",
-       .infer = infer_in_place,
-       .node = "ReluBackward0",
-       .saved_results = {{"result"}},
-       .results = {"result"},
-       .backward = relu_backward},
-      {.name = "aten.threshold_backward.default", .infer = infer_pointwise},
-      {.name = "aten.silu.default",
+       .node = "AddcmulBackward0",
+       .saves = {{"tensor1", "tensor2"}, {"tensor2", "tensor1"}},
+       .backward = addcmul_backward},
+      {.name = "aten.addcdiv.default",
        .infer = infer_pointwise,
-       .node = "SiluBackward0",
-       .saves = {{"self"}},
-       .backward = silu_backward},
-      {.name = "aten.silu_backward.default", .infer = infer_pointwise},
-      {.name = "aten.gelu.default",
-       .infer = infer_pointwise,
-       .node = "GeluBackward0",
-       .saves = {{"self"}},
-       .backward = gelu_backward},
-      {.name = "aten.gelu_backward.default", .infer = infer_pointwise},
-      {.name = "aten.where.self",
-       .infer = infer_where,
-       .node = "WhereBackward0",
-       .saves = {{"condition"}},
-       .backward = where_backward},
-      {.name = "aten.masked_fill.Scalar",
-       .infer = infer_masked_fill,
-       .node = "MaskedFillBackward0",
-       .saves = {{"mask"}},
-       .backward = masked_fill_backward,
-       .in_place = "aten.masked_fill_.Scalar"},
-      {.name = "aten.clone.default", .infer = infer_clone, .node = "CloneBackward0", .backward = pass_grad},
-      {.name = "aten._to_copy.default",
-       .infer = infer_to_copy,
-       .node = "ToCopyBackward0",
-       .backward = to_copy_backward},
-      {.name = "aten.ne.Scalar", .infer = infer_compare},
-      {.name = "aten.eq.Scalar", .infer = infer_compare},
-      {.name = "aten.eq.Tensor", .infer = infer_compare},
-      {.name = "aten.ne.Tensor", .infer = infer_compare},
-      {.name = "aten.lt.Tensor", .infer = infer_compare},
-      {.name = "aten.lt.Scalar", .infer = infer_compare},
-      {.name = "aten.le.Tensor", .infer = infer_compare},
-      {.name = "aten.le.Scalar", .infer = infer_compare},
-      {.name = "aten.gt.Tensor", .infer = infer_compare},
-      {.name = "aten.gt.Scalar", .infer = infer_compare},
-      {.name = "aten.ge.Tensor", .infer = infer_compare},
-      {.name = "aten.ge.Scalar", .infer = infer_compare},
-      {.name = "aten.logical_not.default", .infer = infer_compare},
-      {.name = "aten.logical_and.default", .infer = infer_compare},
-      {.name = "aten.bitwise_and.Tensor", .infer = infer_pointwise},
-      {.name = "aten.bitwise_or.Tensor", .infer = infer_pointwise},
-      {.name = "aten.bitwise_not.default", .infer = infer_pointwise},
-      {.name = "aten.abs.default", .infer = infer_pointwise},
+       .node = "AddcdivBackward0",
+       .saves = {{"tensor1", "tensor2"}, {"tensor2"}},
+       .backward = addcdiv_backward},
       {.name = "aten.floor_divide.default", .infer = infer_pointwise},
-      {.name = "aten.minimum.default", .infer = infer_pointwise},
-      {.name = "aten.maximum.default", .infer = infer_pointwise},
-      {.name = "aten.clamp.default", .infer = infer_like_first},
+      of_grad("aten.clone.default", infer_clone, "CloneBackward0", pass_grad),
+      of_grad("aten._to_copy.default", infer_to_copy, "ToCopyBackward0", to_copy_backward),
   };
 }
 
@@ -381,8 +340,19 @@ Tensor mul(Runner& r, const Tensor& self, std::int64_t other) {
 }
 Tensor mul_scalar(Runner& r, const Tensor& self, const Value& other) {
   static const Op op("aten.mul.Scalar");
-  if (const auto* i = std::get_if<std::int64_t>(&other)) return op(r, {{"self", self}, {"other", *i}});
-  return op(r, {{"self", self}, {"other", std::get<double>(other)}});
+  return op(r, {{"self", self}, {"other", other}});
+}
+Tensor div_scalar(Runner& r, const Tensor& self, std::int64_t other) {
+  static const Op op("aten.div.Scalar");
+  return op(r, {{"self", self}, {"other", other}});
+}
+Tensor add_scalar(Runner& r, const Tensor& self, std::int64_t other) {
+  static const Op op("aten.add.Scalar");
+  return op(r, {{"self", self}, {"other", other}});
+}
+Tensor sub_scalar(Runner& r, const Tensor& self, std::int64_t other) {
+  static const Op op("aten.sub.Scalar");
+  return op(r, {{"self", self}, {"other", other}});
 }
 Tensor div(Runner& r, const Tensor& self, const Tensor& other) {
   static const Op op("aten.div.Tensor");
@@ -392,67 +362,9 @@ Tensor div(Runner& r, const Tensor& self, double other) {
   static const Op op("aten.div.Tensor");
   return op(r, {{"self", self}, {"other", other}});
 }
-Tensor neg(Runner& r, const Tensor& self) {
-  static const Op op("aten.neg.default");
-  return op(r, {{"self", self}});
-}
 Tensor pow(Runner& r, const Tensor& self, const Value& exponent) {
   static const Op op("aten.pow.Tensor_Scalar");
-  if (const auto* i = std::get_if<std::int64_t>(&exponent)) return op(r, {{"self", self}, {"exponent", *i}});
-  return op(r, {{"self", self}, {"exponent", std::get<double>(exponent)}});
-}
-Tensor sqrt(Runner& r, const Tensor& self) {
-  static const Op op("aten.sqrt.default");
-  return op(r, {{"self", self}});
-}
-Tensor rsqrt(Runner& r, const Tensor& self) {
-  static const Op op("aten.rsqrt.default");
-  return op(r, {{"self", self}});
-}
-Tensor cos(Runner& r, const Tensor& self) {
-  static const Op op("aten.cos.default");
-  return op(r, {{"self", self}});
-}
-Tensor sin(Runner& r, const Tensor& self) {
-  static const Op op("aten.sin.default");
-  return op(r, {{"self", self}});
-}
-Tensor tanh(Runner& r, const Tensor& self) {
-  static const Op op("aten.tanh.default");
-  return op(r, {{"self", self}});
-}
-Tensor sigmoid(Runner& r, const Tensor& self) {
-  static const Op op("aten.sigmoid.default");
-  return op(r, {{"self", self}});
-}
-Tensor relu(Runner& r, const Tensor& self) {
-  static const Op op("aten.relu.default");
-  return op(r, {{"self", self}});
-}
-void relu_(Runner& r, const Tensor& self) {
-  static const Op op("aten.relu_.default");
-  op.none(r, {{"self", self}});
-}
-Tensor silu(Runner& r, const Tensor& self) {
-  static const Op op("aten.silu.default");
-  return op(r, {{"self", self}});
-}
-Tensor gelu(Runner& r, const Tensor& self, bool approximate) {
-  static const Op op("aten.gelu.default");
-  if (approximate) return op(r, {{"self", self}, {"approximate", "tanh"}});
-  return op(r, {{"self", self}});
-}
-Tensor where(Runner& r, const Tensor& condition, const Tensor& self, const Tensor& other) {
-  static const Op op("aten.where.self");
-  return op(r, {{"condition", condition}, {"self", self}, {"other", other}});
-}
-Tensor ne(Runner& r, const Tensor& self, std::int64_t other) {
-  static const Op op("aten.ne.Scalar");
-  return op(r, {{"self", self}, {"other", other}});
-}
-Tensor eq(Runner& r, const Tensor& self, std::int64_t other) {
-  static const Op op("aten.eq.Scalar");
-  return op(r, {{"self", self}, {"other", other}});
+  return op(r, {{"self", self}, {"exponent", exponent}});
 }
 Tensor clone(Runner& r, const Tensor& self) {
   static const Op op("aten.clone.default");

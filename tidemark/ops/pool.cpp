@@ -1,20 +1,43 @@
-// Pooling and resizing of images.
+// Pooling of images.
 
 #include "tidemark/ops/aten.h"
+#include "tidemark/ops/formulas.h"
 #include "tidemark/ops/rules.h"
 
 namespace tidemark::ops {
 
 namespace {
 
+Dims pair(const Value* value, std::int64_t otherwise) {
+  const auto* dims = value == nullptr ? nullptr : std::get_if<Dims>(value);
+  return dims != nullptr && !dims->empty() ? *dims : Dims{otherwise, otherwise};
+}
+
+// With ceil_mode a last window may hang over, but must begin inside of the image or its left padding.
+std::int64_t windows(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                     std::int64_t dilation, bool ceil_mode) {
+  const std::int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
+  std::int64_t count = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  if (ceil_mode && (count - 1) * stride >= size + padding) --count;
+  return count;
+}
+
 Dims pooled(const Call& call) {
   const Dims kernel = call.dims("kernel_size");
   const Dims stride = call.dims("stride").empty() ? kernel : call.dims("stride");
-  const Dims padding = call.dims("padding").empty() ? Dims(kernel.size(), 0) : call.dims("padding");
+  const Dims padding = pair(call.find("padding"), 0);
+  const Dims dilation = pair(call.find("dilation"), 1);
   Dims sizes = call.in(0).sizes();
   const std::size_t first = sizes.size() - kernel.size();
   for (std::size_t i = 0; i < kernel.size(); ++i)
-    sizes[first + i] = (sizes[first + i] + 2 * padding[i] - kernel[i]) / stride[i] + 1;
+    sizes[first + i] = windows(sizes[first + i], kernel[i], stride[i], padding[i], dilation[i], call.flag("ceil_mode"));
+  return sizes;
+}
+
+Dims adapted(const Call& call) {
+  Dims sizes = call.in(0).sizes();
+  const Dims wanted = call.dims("output_size");
+  for (std::size_t i = 0; i < wanted.size(); ++i) sizes[sizes.size() - wanted.size() + i] = wanted[i];
   return sizes;
 }
 
@@ -25,6 +48,13 @@ void infer_max_pool(Call& call) {
 }
 
 void infer_avg_pool(Call& call) { call.fresh(call.in(0).dtype(), pooled(call)); }
+
+void infer_adaptive_avg(Call& call) { call.fresh(call.in(0).dtype(), adapted(call)); }
+
+void infer_adaptive_max(Call& call) {
+  call.fresh(call.in(0).dtype(), adapted(call));
+  call.fresh(DType::kInt64, adapted(call));
+}
 
 void infer_like_self(Call& call) {
   const Tensor& self = call.tensor("self");
@@ -37,9 +67,9 @@ void max_pool_backward(Backward& b) {
                                  {"self", b.saved("self")},
                                  {"kernel_size", b.dims("kernel_size")},
                                  {"stride", b.dims("stride")},
-                                 {"padding", b.is_given("padding") ? b.dims("padding") : Dims{0, 0}},
-                                 {"dilation", Dims{1, 1}},
-                                 {"ceil_mode", false},
+                                 {"padding", pair(b.find("padding"), 0)},
+                                 {"dilation", pair(b.find("dilation"), 1)},
+                                 {"ceil_mode", b.flag("ceil_mode")},
                                  {"indices", b.saved("result1")}}));
 }
 
@@ -49,59 +79,48 @@ void avg_pool_backward(Backward& b) {
                                  {"self", b.saved("self")},
                                  {"kernel_size", b.dims("kernel_size")},
                                  {"stride", b.dims("stride")},
-                                 {"padding", b.is_given("padding") ? b.dims("padding") : Dims{0, 0}},
-                                 {"ceil_mode", false},
-                                 {"count_include_pad", true},
-                                 {"divisor_override", None{}}}));
+                                 {"padding", pair(b.find("padding"), 0)},
+                                 {"ceil_mode", b.flag("ceil_mode")},
+                                 {"count_include_pad", b.flag("count_include_pad", true)},
+                                 {"divisor_override", given(b, "divisor_override", None{})}}));
 }
 
-void infer_upsample(Call& call) {
-  const Dims size = call.dims("output_size");
-  const Dims& input = call.in(0).sizes();
-  call.fresh(call.in(0).dtype(), Dims{input[0], input[1], size[0], size[1]});
+void adaptive_avg_backward(Backward& b) {
+  static const Op op("aten._adaptive_avg_pool2d_backward.default");
+  b.give("self", op(b.runner(), {{"grad_output", b.grad()}, {"self", b.saved("self")}}));
 }
 
-void infer_upsample_backward(Call& call) { call.fresh(call.in(0).dtype(), call.dims("input_size")); }
+void adaptive_max_backward(Backward& b) {
+  static const Op op("aten.adaptive_max_pool2d_backward.default");
+  b.give("self",
+         op(b.runner(), {{"grad_output", b.grad()}, {"self", b.saved("self")}, {"indices", b.saved("result1")}}));
+}
 
-void upsample_backward(Backward& b) {
-  static const Op op("aten.upsample_nearest2d_backward.default");
-  const Value* h = b.find("scales_h");
-  if (h != nullptr && std::holds_alternative<double>(*h)) {
-    b.give("self", op(b.runner(), {{"grad_output", b.grad()},
-                                   {"output_size", b.dims("output_size")},
-                                   {"input_size", b.input("self").sizes},
-                                   {"scales_h", b.number("scales_h")},
-                                   {"scales_w", b.number("scales_w")}}));
-  } else {
-    b.give("self", op(b.runner(), {{"grad_output", b.grad()},
-                                   {"output_size", b.dims("output_size")},
-                                   {"input_size", b.input("self").sizes}}));
-  }
+Row with_places(const char* name, void (*infer)(Call&), const char* node, void (*backward)(Backward&)) {
+  return {.name = name,
+          .infer = infer,
+          .node = node,
+          .saves = {{"self"}},
+          .saved_results = {{"result1"}},
+          .results = {"result0", "result1"},
+          .backward = backward};
 }
 
 }  // namespace
 
 std::vector<Row> pool_rows() {
   return {
-      {.name = "aten.max_pool2d_with_indices.default",
-       .infer = infer_max_pool,
-       .node = "MaxPool2DWithIndicesBackward0",
-       .saves = {{"self"}},
-       .saved_results = {{"result1"}},
-       .results = {"result0", "result1"},
-       .backward = max_pool_backward},
+      with_places("aten.max_pool2d_with_indices.default", infer_max_pool, "MaxPool2DWithIndicesBackward0",
+                  max_pool_backward),
       {.name = "aten.max_pool2d_with_indices_backward.default", .infer = infer_like_self},
-      {.name = "aten.avg_pool2d.default",
-       .infer = infer_avg_pool,
-       .node = "AvgPool2DBackward0",
-       .saves = {{"self"}},
-       .backward = avg_pool_backward},
+      of_self("aten.avg_pool2d.default", infer_avg_pool, "AvgPool2DBackward0", avg_pool_backward),
       {.name = "aten.avg_pool2d_backward.default", .infer = infer_like_self},
-      {.name = "aten.upsample_nearest2d.default",
-       .infer = infer_upsample,
-       .node = "UpsampleNearest2DBackward0",
-       .backward = upsample_backward},
-      {.name = "aten.upsample_nearest2d_backward.default", .infer = infer_upsample_backward},
+      of_self("aten._adaptive_avg_pool2d.default", infer_adaptive_avg, "AdaptiveAvgPool2DBackward0",
+              adaptive_avg_backward),
+      {.name = "aten._adaptive_avg_pool2d_backward.default", .infer = infer_like_self},
+      with_places("aten.adaptive_max_pool2d.default", infer_adaptive_max, "AdaptiveMaxPool2DBackward0",
+                  adaptive_max_backward),
+      {.name = "aten.adaptive_max_pool2d_backward.default", .infer = infer_like_self},
   };
 }
 

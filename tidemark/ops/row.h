@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tidemark/ops/autograd.h"
+#include "tidemark/ops/traffic.h"
 #include "tidemark/step/kinds.h"
 
 // Everything about an op is in one row: what it makes of its inputs, whether it draws random numbers, what it costs,
@@ -33,13 +34,16 @@ struct Row {
   std::vector<const char*> results = {};  // names of the results, where one is kept
   void (*backward)(Backward&) = nullptr;
   std::int64_t (*flops)(const Call&) = nullptr;  // none: no multiplication worth counting
+  Moved (*moves)(const Call&) = nullptr;         // bytes; none: all inputs are read and all results written
   bool (*is_random)(const Call&) = nullptr;      // by its arguments; none: it draws nothing
   const char* number = nullptr;                  // an argument of type Tensor in whose place a number may stand
   bool saves_number = false;                     // and autograd keeps the tensor that the number becomes
-  const char* in_place = nullptr;    // what runs when nobody watches and the first operand may be overwritten
+  const char* in_place = nullptr;  // what runs when nobody watches and the first operand may be overwritten
+  // In the backward of this op, and nowhere else: ops whose first operand PyTorch overwrites when nobody watches.
+  std::vector<const char*> backward_in_place = {};
   const char* overwrites = nullptr;  // an argument that it writes into, and may have to keep as it was
   bool is_constant = false;          // what it makes does not depend on the values of its inputs: no gradient is due
-  const char* hidden = nullptr;      // an argument that only `infer` sees: PyTorch knows it from a value
+  const char* hidden = nullptr;  // arguments whose names start so only `infer` sees: PyTorch knows them from a value
   step::OpFlags flags = {};
   const char* file = "";  // where the row stands; filled in by the registry
 };

@@ -143,6 +143,14 @@ void infer_pointwise(Call& call) {
   call.fresh(promoted(call), sizes, strides);
 }
 
+void infer_float_pointwise(Call& call) {
+  Dims sizes;
+  Dims strides;
+  pointwise_layout(call, sizes, strides);
+  const DType dtype = promoted(call);
+  call.fresh(is_floating(dtype) ? dtype : DType::kFloat32, sizes, strides);
+}
+
 void infer_compare(Call& call) {
   Dims sizes;
   Dims strides;
@@ -155,6 +163,21 @@ void infer_in_place(Call& call) { call.mutates(0); }
 void infer_like_first(Call& call) {
   const Tensor& t = call.in(0);
   call.fresh(t.dtype(), t.sizes(), like_strides(t.sizes(), t.strides()));
+}
+
+Dims reduced(const Dims& sizes, const Dims& dims, bool keepdim) {
+  std::array<bool, Dims::kMax> gone{};
+  for (const std::int64_t dim : dims) gone[wrap_dim(dim, sizes.size())] = true;
+  if (dims.empty()) gone.fill(true);
+  Dims result;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (!gone[i]) {
+      result.push_back(sizes[i]);
+    } else if (keepdim) {
+      result.push_back(1);
+    }
+  }
+  return result;
 }
 
 DType dtype_argument(const Call& call, DType otherwise) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tidemark/ops/aten.h"
+#include "tidemark/ops/formulas.h"
 #include "tidemark/ops/rules.h"
 
 namespace tidemark::ops {
@@ -100,6 +101,57 @@ void infer_squeeze(Call& call) {
   call.view(0, sizes, strides, t->offset);
 }
 
+// Of the dimensions named, or of all, those of size one go.
+void infer_squeeze_some(Call& call) {
+  const Tensor& t = call.in(0);
+  const Dims named = call.dims("dim");
+  Dims sizes;
+  Dims strides;
+  for (std::size_t i = 0; i < t.rank(); ++i) {
+    bool goes = named.empty();
+    for (const std::int64_t dim : named) goes = goes || wrap_dim(dim, t.rank()) == i;
+    if (goes && t.sizes()[i] == 1) continue;
+    sizes.push_back(t.sizes()[i]);
+    strides.push_back(t.strides()[i]);
+  }
+  call.view(0, sizes, strides, t->offset);
+}
+
+// Windows along a dimension: the window becomes the last one.
+void infer_unfold(Call& call) {
+  const Tensor& t = call.in(0);
+  const std::size_t dim = wrap_dim(call.integer("dimension"), t.rank());
+  const std::int64_t size = call.integer("size");
+  const std::int64_t step = call.integer("step");
+  Dims sizes = t.sizes();
+  Dims strides = t.strides();
+  sizes[dim] = (sizes[dim] - size) / step + 1;
+  sizes.push_back(size);
+  strides.push_back(strides[dim]);
+  strides[dim] *= step;
+  call.view(0, sizes, strides, t->offset);
+}
+
+void infer_diagonal(Call& call) {
+  const Tensor& t = call.in(0);
+  const std::int64_t offset = call.integer("offset", 0);
+  const std::size_t rows = wrap_dim(call.integer("dim1", 0), t.rank());
+  const std::size_t columns = wrap_dim(call.integer("dim2", 1), t.rank());
+  const std::int64_t length = offset >= 0 ? std::min(t.sizes()[rows], t.sizes()[columns] - offset)
+                                          : std::min(t.sizes()[rows] + offset, t.sizes()[columns]);
+  const std::int64_t start = offset >= 0 ? offset * t.strides()[columns] : -offset * t.strides()[rows];
+  Dims sizes;
+  Dims strides;
+  for (std::size_t i = 0; i < t.rank(); ++i) {
+    if (i == rows || i == columns) continue;
+    sizes.push_back(t.sizes()[i]);
+    strides.push_back(t.strides()[i]);
+  }
+  sizes.push_back(std::max<std::int64_t>(length, 0));
+  strides.push_back(t.strides()[rows] + t.strides()[columns]);
+  call.view(0, sizes, strides, t->offset + (length > 0 ? start : 0));
+}
+
 void infer_slice(Call& call) {
   const Tensor& t = call.in(0);
   const std::size_t dim = wrap_dim(call.integer("dim"), t.rank());
@@ -140,6 +192,18 @@ void infer_split(Call& call) {
   }
 }
 
+void infer_split_sizes(Call& call) {
+  const Tensor& t = call.in(0);
+  const std::size_t dim = wrap_dim(call.integer("dim", 0), t.rank());
+  std::int64_t start = 0;
+  for (const std::int64_t piece : call.dims("split_sizes")) {
+    Dims sizes = t.sizes();
+    sizes[dim] = piece;
+    call.view(0, sizes, t.strides(), t->offset + start * t.strides()[dim]);
+    start += piece;
+  }
+}
+
 void infer_unbind(Call& call) {
   const Tensor& t = call.in(0);
   const std::size_t dim = wrap_dim(call.integer("dim", 0), t.rank());
@@ -177,6 +241,36 @@ void squeeze_backward(Backward& b) {
   b.give("self", sizes[dim] == 1 ? unsqueeze(b.runner(), b.grad(), static_cast<std::int64_t>(dim)) : b.grad());
 }
 
+void squeeze_some_backward(Backward& b) {
+  const Dims& sizes = b.input("self").sizes;
+  const Dims named = b.dims("dim");
+  Tensor grad = b.grad();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    bool went = named.empty();
+    for (const std::int64_t dim : named) went = went || wrap_dim(dim, sizes.size()) == i;
+    if (went && sizes[i] == 1) grad = unsqueeze(b.runner(), grad, static_cast<std::int64_t>(i));
+  }
+  b.give("self", std::move(grad));
+}
+
+void unfold_backward(Backward& b) {
+  static const Op op("aten.unfold_backward.default");
+  b.give("self", op(b.runner(), {{"grad_in", b.grad()},
+                                 {"input_sizes", b.input("self").sizes},
+                                 {"dim", b.integer("dimension")},
+                                 {"size", b.integer("size")},
+                                 {"step", b.integer("step")}}));
+}
+
+void diagonal_backward(Backward& b) {
+  static const Op op("aten.diagonal_backward.default");
+  b.give("self", op(b.runner(), {{"grad_output", b.grad()},
+                                 {"input_sizes", b.input("self").sizes},
+                                 {"offset", b.integer("offset", 0)},
+                                 {"dim1", b.integer("dim1", 0)},
+                                 {"dim2", b.integer("dim2", 1)}}));
+}
+
 void slice_backward(Backward& b) {
   static const Op op("aten.slice_backward.default");
   b.give("self", op(b.runner(), {{"grad_output", b.grad()},
@@ -197,19 +291,41 @@ void select_backward(Backward& b) {
 
 void alias_backward(Backward& b) { b.give("self", b.grad()); }
 
+Tensor zeros_of(Backward& b, std::size_t output, const Dims& size) {
+  static const Op zeros("aten.zeros.default");
+  return zeros(
+      b.runner(),
+      {{"size", size}, {"dtype", dtype_word(b.output(output).dtype)}, {"layout", "torch.strided"}, {"device", "cpu"}});
+}
+
 // Gradients of all pieces, with zeros for those that got none, side by side again.
 void split_backward(Backward& b) {
-  static const Op zeros("aten.zeros.default");
   std::vector<Tensor> pieces;
   for (std::size_t i = 0; i < b.grad_count(); ++i) {
     if (b.grad(i)) {
       pieces.push_back(b.grad(i));
     } else {
-      pieces.push_back(zeros(b.runner(), {{"size", b.output(i).sizes}, {"dtype", dtype_word(b.output(i).dtype)}}));
+      pieces.push_back(zeros_of(b, i, b.output(i).sizes));
     }
   }
   const std::size_t dim = wrap_dim(b.integer("dim", 0), b.input("self").sizes.size());
   b.give("self", cat(b.runner(), pieces, static_cast<std::int64_t>(dim)));
+}
+
+// The same, but stacked: what got no gradient is one zero, seen as often as needed.
+void unbind_backward(Backward& b) {
+  static const Op stack("aten.stack.default");
+  Runner& r = b.runner();
+  std::vector<Tensor> slices;
+  for (std::size_t i = 0; i < b.grad_count(); ++i) {
+    if (b.grad(i)) {
+      slices.push_back(b.grad(i));
+    } else {
+      slices.push_back(expand(r, zeros_of(b, i, Dims{}), b.output(i).sizes));
+    }
+  }
+  const std::int64_t dim = b.integer("dim", 0);
+  b.give("self", dim == 0 ? stack(r, {{"tensors", slices}}) : stack(r, {{"tensors", slices}, {"dim", dim}}));
 }
 
 void infer_input_sizes(Call& call) { call.fresh(call.in(0).dtype(), call.dims("input_sizes")); }
@@ -244,7 +360,14 @@ std::vector<Row> view_rows() {
       {.name = "aten.select_backward.default", .infer = infer_input_sizes},
       {.name = "aten.alias.default", .infer = infer_alias, .node = "AliasBackward0", .backward = alias_backward},
       {.name = "aten.split.Tensor", .infer = infer_split, .node = "SplitBackward0", .backward = split_backward},
-      {.name = "aten.unbind.int", .infer = infer_unbind},
+      of_grad("aten.split_with_sizes.default", infer_split_sizes, "SplitWithSizesBackward0", split_backward),
+      of_grad("aten.unbind.int", infer_unbind, "UnbindBackward0", unbind_backward),
+      of_grad("aten.squeeze.default", infer_squeeze_some, "SqueezeBackward0", squeeze_some_backward),
+      of_grad("aten.squeeze.dims", infer_squeeze_some, "SqueezeBackward2", squeeze_some_backward),
+      of_grad("aten.unfold.default", infer_unfold, "UnfoldBackward0", unfold_backward),
+      {.name = "aten.unfold_backward.default", .infer = infer_input_sizes},
+      of_grad("aten.diagonal.default", infer_diagonal, "DiagonalBackward0", diagonal_backward),
+      {.name = "aten.diagonal_backward.default", .infer = infer_input_sizes},
   };
 }
 

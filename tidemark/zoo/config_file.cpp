@@ -55,6 +55,17 @@ class Keys {
     for (const Json& item : *value) numbers.push_back(whole(key, item));
     return numbers;
   }
+  // The side of a square: a number, or the same one twice.
+  std::int64_t side(const char* key, std::int64_t otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr || !value->is_array()) return integer(key, otherwise);
+    const std::vector<std::int64_t> sides = integers(key, {});
+    if (sides.size() != 2) refuse(at(key), "the value has the wrong type", "height and width", shown(*value));
+    if (sides[0] != sides[1])
+      refuse(at(key), "native models take square images", "the same height and width", shown(*value),
+             "record the model with the PyTorch capture instead");
+    return sides[0];
+  }
   double number(const char* key, double otherwise) const {
     const Json* value = find(key);
     if (value == nullptr) return otherwise;
@@ -169,9 +180,7 @@ Config read_gpt2(const Keys& k) {
   k.expect_flag("reorder_and_upcast_attn", false);
   k.expect_flag("add_cross_attention", false);
   k.expect_flag("tie_word_embeddings", true);
-  if (k.find("pad_token_id") != nullptr)
-    refuse(k.at("pad_token_id"), "native models do not have this", "none", shown(*k.find("pad_token_id")),
-           "record the model with the PyTorch capture instead");
+  if (k.padding(c.vocabulary, -1) >= 0) c.padding = k.integer("pad_token_id");
   return c;
 }
 
@@ -231,9 +240,10 @@ Config read_t5(const Keys& k) {
   c.gated = k.text("feed_forward_proj", "relu") == "gated-gelu";
   c.scales_output = k.flag("tie_word_embeddings", true);
   k.expect_flag("is_encoder_decoder", true);
-  if (k.padding(c.vocabulary, 0) != 0)
-    refuse(k.at("pad_token_id"), "native models do not have this", "0", shown(Json(k.padding(c.vocabulary, 0))),
-           "record the model with the PyTorch capture instead");
+  if (k.padding(c.vocabulary, 0) < 0)
+    refuse(k.at("pad_token_id"), "the decoder is given this token in place of labels that do not count", "a token",
+           "null");
+  c.padding = k.integer("pad_token_id", 0);
   if (c.decoder_layers < 1)
     refuse(k.at("num_decoder_layers"), "there is no such model", "a whole number from 1 on", {});
   return c;
@@ -340,8 +350,8 @@ Config read_vit(const Keys& k) {
   c.width = k.integer("hidden_size");
   c.inner = k.integer("intermediate_size");
   c.heads = k.integer("num_attention_heads");
-  c.image = k.integer("image_size", 224);
-  c.patch = k.integer("patch_size", 16);
+  c.image = k.side("image_size", 224);
+  c.patch = k.side("patch_size", 16);
   c.channels = k.integer("num_channels", 3);
   c.classes = classes_of(k);
   c.qkv_bias = k.flag("qkv_bias", true);

@@ -141,6 +141,7 @@ class Transformer : public Module {
  public:
   Transformer(Net& net, step::ModuleId parent, const Gpt2Config& config)
       : Module(net, parent, "transformer", "GPT2Model"),
+        padding_(config.padding),
         wte_(net, id(), "wte", config.vocabulary, config.width),
         wpe_(net, id(), "wpe", config.positions, config.width),
         drop_(net, id(), "drop", config.embedding_dropout),
@@ -161,6 +162,7 @@ class Transformer : public Module {
   }
 
   Tensor forward(const Tensor& given) const {
+    if (padding_) look_for_padding(rt(), given, *padding_);
     const Tensor ids = ops::view(rt(), given, Dims{-1, given.size(1)});
     Tensor embedded = wte_(ids);
     Tensor positions = position_ids(rt(), ids.size(1));
@@ -175,6 +177,7 @@ class Transformer : public Module {
     return hidden;
   }
 
+  std::optional<std::int64_t> padding_;
   Embedding wte_;
   Embedding wpe_;
   Dropout drop_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "tidemark/zoo/model.h"
 
@@ -14,7 +15,8 @@ struct Gpt2Config {
   std::int64_t heads = 12;
   std::int64_t vocabulary = 50257;
   std::int64_t positions = 1024;
-  std::int64_t inner = 0;  // 0: four times the width
+  std::int64_t inner = 0;                    // 0: four times the width
+  std::optional<std::int64_t> padding = {};  // the token that texts are filled up with, as the config says it
   double embedding_dropout = 0.1;
   double attention_dropout = 0.1;
   double residual_dropout = 0.1;

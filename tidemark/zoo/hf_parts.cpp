@@ -61,6 +61,18 @@ Tensor class_loss(Runtime& rt, const Tensor& scores, const Tensor& labels, std::
   return nn::cross_entropy(rt, flat, targets);
 }
 
+void look_for_padding(Runtime& rt, const Tensor& ids, std::int64_t padding) {
+  static const Op lift("aten.lift_fresh.default");
+  static const Op index("aten.index.Tensor");
+  static const Op any("aten.any.default");
+  const Tensor ends = [&] {
+    const std::vector<Tensor> columns = {Tensor(), lift(rt, {{"lifted", "torch.int64"}, {"lifted_size", Dims{2}}})};
+    return index(rt, {{"self", ids}, {"indices", ops::Indices{columns}}});
+  }();
+  const Tensor found = any(rt, {{"self", ops::eq(rt, ends, padding)}});
+  ops::read_by_host(rt, found);
+}
+
 Tensor causal_lm_loss(Runtime& rt, const Tensor& logits, const Tensor& labels, std::int64_t vocabulary) {
   static const Op pad("aten.constant_pad_nd.default");
   // The loss is computed in single precision.

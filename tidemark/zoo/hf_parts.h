@@ -16,6 +16,8 @@ using nn::Tensor;
 Tensor position_ids(Runtime& rt, std::int64_t length);
 // The search for several sequences packed in one row, which finds none.
 void look_for_packed_sequences(Runtime& rt, const Tensor& positions, std::int64_t batch);
+// The search for padding at both ends of the texts, of which a warning would come.
+void look_for_padding(Runtime& rt, const Tensor& ids, std::int64_t padding);
 // The loss of a causal language model: targets are the labels, shifted by one.
 Tensor causal_lm_loss(Runtime& rt, const Tensor& logits, const Tensor& labels, std::int64_t vocabulary);
 

@@ -129,13 +129,6 @@ void set_precision(StepOptions& options, std::string_view word) {
 
 step::Step record(const Config& config, const StepOptions& options) {
   check(config);
-  if (std::holds_alternative<T5Config>(config) && options.dtype == nn::DType::kFloat16)
-    throw Error({.kind = ErrorKind::kInput,
-                 .place = "dtype",
-                 .problem = "native T5 models have no float16: it takes clamps that they do not run",
-                 .expected = "float32 or bfloat16",
-                 .got = "float16",
-                 .remedy = "record the model with the PyTorch capture instead"});
   check_training(options.training);
   const Batch batch = batch_of(config, options);
   std::vector<nn::LeftGradient> left;

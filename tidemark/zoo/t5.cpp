@@ -349,6 +349,31 @@ class CrossLayer : public Module {
   Dropout dropout_;
 };
 
+// In float16, transformers keeps what a layer returns from becoming infinite; elsewhere nothing happens.
+void clamp_half(nn::Runtime& rt, Tensor& hidden, Tensor& bound) {
+  static const Op isinf("aten.isinf.default");
+  static const Op any("aten.any.default");
+  static const Op scalar("aten.scalar_tensor.default");
+  static const Op clamp("aten.clamp.Tensor");
+  if (hidden.dtype() != DType::kFloat16) return;
+  const double largest = -ops::least_number(DType::kFloat16);
+  const auto number = [&](double value) {
+    return scalar(rt, {{"s", value}, {"dtype", "torch.float32"}, {"layout", "torch.strided"}, {"device", "cpu"}});
+  };
+  bound = [&] {
+    const Tensor is_infinite = any(rt, {{"self", isinf(rt, {{"self", hidden}})}});
+    const Tensor high = number(largest);
+    const Tensor low = number(largest - 1000);
+    return ops::where(rt, is_infinite, low, high);
+  }();
+  Tensor clamped;
+  {
+    const Tensor least = ops::neg(rt, bound);
+    clamped = clamp(rt, {{"self", hidden}, {"min", least}, {"max", bound}});
+  }
+  hidden = std::move(clamped);
+}
+
 class Block : public Module {
  public:
   Block(Net& net, step::ModuleId parent, std::string name, const T5Config& c, Kind kind, bool is_first)
@@ -364,12 +389,16 @@ class Block : public Module {
     return called_with({&x, &bias, &source, &source_bias}, [&] {
       Biased own = self_(x, bias);
       Tensor hidden = std::move(own.hidden);
+      Tensor bound;
+      clamp_half(rt(), hidden, bound);
       Biased crossed;
       if (cross_) {
         crossed = (*cross_)(hidden, source, source_bias);
         hidden = std::move(crossed.hidden);
+        clamp_half(rt(), hidden, bound);
       }
       hidden = last_(hidden);
+      clamp_half(rt(), hidden, bound);
       std::vector<Tensor> results = {std::move(hidden), std::move(own.bias)};
       if (crossed.bias) results.push_back(std::move(crossed.bias));
       return results;
@@ -477,7 +506,7 @@ class T5 : public Model, public Module {
       fill.none(rt(), {{"self", first}, {"value", start}});
     }
     const Tensor is_ignored = ops::eq(rt(), shifted, -100);
-    masked_fill.none(rt(), {{"self", shifted}, {"mask", is_ignored}, {"value", 0}});
+    masked_fill.none(rt(), {{"self", shifted}, {"mask", is_ignored}, {"value", config_.padding}});
     return shifted;
   }
 

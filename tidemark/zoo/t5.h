@@ -20,6 +20,7 @@ struct T5Config {
   std::int64_t positions = 512;  // of the texts it was trained on; longer ones are possible
   std::int64_t buckets = 32;
   std::int64_t max_distance = 128;
+  std::int64_t padding = 0;  // the token in place of labels that do not count
   double dropout = 0.1;
   double layer_norm_eps = 1e-6;
   // Version 1.1: the MLP is gated and has GELU in ReLU's place; the head's input is not scaled.

@@ -6,6 +6,30 @@ what a fingerprint covers. Source lines, notes and estimates are left out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Tolerated:
+    family: str
+    captured: str
+    native: str
+    reason: str
+
+
+def tolerated_differences(path: Path = Path(__file__).parent / "tolerated_differences.txt") -> list[Tolerated]:
+    """The lines of the file, four parts each."""
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = [part.strip() for part in line.split("|")]
+        if len(parts) != 4 or not all(parts):
+            raise ValueError(f"{path.name}:{number}: expected family | captured | native | reason")
+        rows.append(Tolerated(*parts))
+    return rows
+
 
 class Words:
     """A Step as lines of words, one for each event, in which ids are counted by first appearance."""
@@ -105,11 +129,20 @@ class Words:
             yield f"{kind} {say.get(kind, self.save)(id)}"
 
 
-def first_difference(native, captured, context: int = 6) -> str:
-    """Where two records part, with the lines before; empty when they agree."""
+def first_difference(native, captured, family: str = "", tolerated: list[Tolerated] | None = None, context: int = 6) -> str:
+    """Where two records part, with the lines before; empty when they agree.
+
+    `family` is a name of families.py, whose first word is the model's; what `tolerated` says of it counts as equal.
+    """
+    rows = tolerated_differences() if tolerated is None else tolerated
+    rows = [row for row in rows if family and family.replace(",", " ").split()[0] == row.family]
+
+    def is_tolerated(a: str, b: str) -> bool:
+        return any(a.replace(row.native, row.captured) == b for row in rows)
+
     ours, theirs = list(Words(native).lines()), list(Words(captured).lines())
     for i, (a, b) in enumerate(zip(ours, theirs)):
-        if a != b:
+        if a != b and not is_tolerated(a, b):
             before = "\n".join(f"    {line[:240]}" for line in ours[max(0, i - context) : i])
             after = "\n".join(f"    {line[:240]}" for line in theirs[i + 1 : i + 3])
             return f"line {i} of {len(ours)} and {len(theirs)}\n{before}\n  - captured: {b}\n  + native:   {a}\n  captured goes on:\n{after}"
@@ -117,6 +150,6 @@ def first_difference(native, captured, context: int = 6) -> str:
         longer, which = (ours, "native") if len(ours) > len(theirs) else (theirs, "captured")
         rest = "\n".join(f"    {line[:240]}" for line in longer[min(len(ours), len(theirs)) :][:5])
         return f"equal up to line {min(len(ours), len(theirs))}; {which} goes on:\n{rest}"
-    if native.fingerprint != captured.fingerprint:
+    if not rows and native.fingerprint != captured.fingerprint:
         return "every line agrees, but the fingerprints differ"
     return ""

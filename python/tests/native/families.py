@@ -35,7 +35,8 @@ def _images(config: dict, batch=2):
         import transformers
 
         model = transformers.ViTForImageClassification(transformers.ViTConfig(**config)).train()
-        images = torch.randn(batch, 3, config["image_size"], config["image_size"])
+        side = config["image_size"] if isinstance(config["image_size"], int) else config["image_size"][0]
+        images = torch.randn(batch, 3, side, side)
         labels = torch.randint(0, config["num_labels"], (batch,))
         return model, lambda: model(pixel_values=images, labels=labels).loss
 
@@ -108,6 +109,7 @@ NO_DROPOUT = {"embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0}
 def pairs() -> dict:
     return {
         "gpt2": _language("GPT2LMHeadModel", GPT2),
+        "gpt2, a padding token": _language("GPT2LMHeadModel", {**GPT2, "pad_token_id": 5}),
         "gpt2 without dropout": _language("GPT2LMHeadModel", {**GPT2, **NO_DROPOUT}, (1, 8)),
         "llama": _language("LlamaForCausalLM", {"model_type": "llama", **DECODER}),
         "llama, all heads their own": _language(
@@ -149,6 +151,7 @@ def pairs() -> dict:
         ),
         "vit, one image": _images(VIT, 1),
         "t5": _language("T5ForConditionalGeneration", T5),
+        "t5, another padding token": _language("T5ForConditionalGeneration", {**T5, "pad_token_id": 3}),
         "t5 gated": _language("T5ForConditionalGeneration", T5_GATED),
         "t5 without dropout": _language("T5ForConditionalGeneration", {**T5, "dropout_rate": 0.0}, (2, 8)),
         "bert": _language("BertForMaskedLM", BERT),
@@ -156,6 +159,7 @@ def pairs() -> dict:
             "BertForMaskedLM", {**BERT, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
         ),
         "vit": _images(VIT),
+        "vit, sizes as lists": _images({**VIT, "image_size": [32, 32], "patch_size": [8, 8]}),
         "vit with dropout": _images({**VIT, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}),
         "resnet of transformers": _hf_resnet(HF_RESNET),
         "resnet of transformers, bottlenecks": _hf_resnet(

@@ -47,7 +47,7 @@ def compare(name, kind=("adamw", "for-loop"), target="cpu", dtype="float32"):
     config, options, build = families.pairs()[name]
     native = tidemark.native(config, optimizer=kind[0], form=kind[1], target=target, dtype=dtype, **options)
     torch_type = None if dtype == "float32" else getattr(torch, dtype)
-    difference = first_difference(native, captured(build, OPTIMIZERS[kind], target, torch_type))
+    difference = first_difference(native, captured(build, OPTIMIZERS[kind], target, torch_type), family=name)
     assert not difference, difference
 
 
@@ -72,10 +72,19 @@ def test_parameters_in_half_precision(name, target):
     compare(name, ("adamw", "foreach"), target=target, dtype="bfloat16")
 
 
+@pytest.mark.parametrize("name", ["t5", "t5 gated", "t5 without dropout", "llama"])
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_parameters_in_float16(name, target):
+    compare(name, ("adamw", "foreach"), target=target, dtype="float16")
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_flops_are_those_of_the_capture(name):
+def test_flops_and_bytes_are_those_of_the_capture(name):
     config, options, build = families.pairs()[name]
     native = tidemark.native(config, **options)
     theirs = captured(build, OPTIMIZERS[("adamw", "for-loop")])
     known = [(ours.name, ours.flops, other.flops) for ours, other in zip(native.ops, theirs.ops) if other.flops is not None]
     assert [(n, a) for n, a, _ in known] == [(n, b) for n, _, b in known]
+    assert [(op.name, op.read_bytes, op.written_bytes) for op in native.ops] == [
+        (op.name, op.read_bytes, op.written_bytes) for op in theirs.ops
+    ]

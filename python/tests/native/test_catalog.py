@@ -140,3 +140,42 @@ def test_a_wrong_name_suggests_the_right_one():
 def test_options_that_cannot_be(options):
     with pytest.raises(tidemark.Error):
         tidemark.native("gpt2", **options)
+
+
+@pytest.mark.parametrize(
+    "options,words",
+    [
+        ({"batch": 2.0}, "batch: the value has the wrong type; expected a whole number, got 2.0"),
+        ({"batch": True}, "batch: .* expected a whole number"),
+        ({"seq": "16"}, "seq: .* expected a whole number, got '16'"),
+        ({"batch": 2**64}, "batch: the number is too large"),
+        ({"clip_norm": "1"}, "clip_norm: .* expected a number"),
+        ({"dtype": 32}, "dtype: .* expected a word, got 32"),
+        ({"optimizer": None}, "optimizer: .* expected a word"),
+        ({"target": ["cuda"]}, "target: .* expected a word"),
+    ],
+)
+def test_options_of_the_wrong_type_get_one_sentence(options, words):
+    with pytest.raises(tidemark.Error, match=words):
+        tidemark.native("gpt2", **options)
+
+
+@pytest.mark.parametrize("model,words", [(7, "expected a name, a path or a config"), ({"model_type": {1}}, "no config.json can")])
+def test_models_of_the_wrong_type_get_one_sentence(model, words):
+    with pytest.raises(tidemark.Error, match=words):
+        tidemark.native(model)
+
+
+@pytest.mark.parametrize(
+    "change,words",
+    [
+        ({"image_size": [224, 192]}, "native models take square images"),
+        ({"image_size": [224]}, "expected height and width"),
+        ({"patch_size": ["16", 16]}, "wrong type"),
+        ({"patch_size": [16, 8]}, "the same height and width"),
+    ],
+)
+def test_sides_of_images_that_cannot_be(change, words):
+    config = {"model_type": "vit", "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2}
+    with pytest.raises(tidemark.Error, match=words):
+        tidemark.native({**config, **change})

@@ -85,7 +85,7 @@ def captured(
 def compare(name, theirs, **ours):
     config, options, build = families.pairs()[name]
     native = tidemark.native(config, form="foreach", **options, **ours)
-    difference = first_difference(native, captured(build, target=ours.get("target", "cpu"), **theirs))
+    difference = first_difference(native, captured(build, target=ours.get("target", "cpu"), **theirs), family=name)
     assert not difference, difference
 
 
