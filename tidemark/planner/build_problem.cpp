@@ -844,7 +844,7 @@ class Builder {
           row_ = {};
           if (gap < sums_.size() && sums_[gap].begin == at) most = &arc.groups[gap].inside_bytes;
           if (is_saved_op_[id] != 0) break;
-          std::int64_t before = total_;
+          const std::int64_t before = total_;
           run_row(running, [&](std::uint32_t storage) { take(storage); });
           note(0);  // made early, all of it
           // On the way some workspace may have been larger; what was made early is in both.
