@@ -93,6 +93,7 @@ class Pricer {
       price_with_table();
     }
     cost_.region_ps = measured_ps(device_, kRegionKey).value_or(ps_from_us(options_.constants.region_us));
+    cost_.region_save_ps = measured_ps(device_, kRegionSaveKey).value_or(ps_from_us(options_.constants.region_save_us));
     cost_.region_rng_ps = measured_ps(device_, kRegionRngKey).value_or(ps_from_us(options_.constants.region_rng_us));
     cost_.unpriced_factor = options_.constants.unpriced_factor;
     add_up();
@@ -138,14 +139,22 @@ class Pricer {
     machine_ = fit_to_table(machine_, step_, kinds, rows, device_);
     std::fill(recent_.begin(), recent_.end(), std::pair{Work{}, op_time(Work{}, machine_)});
     const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
-    const std::int64_t overhead_ps = is_own_host ? measured_ps(device_, kOverheadKey).value_or(0) : 0;
+    std::array<std::int64_t, kPassKindNames.size()> overheads = {};
+    for (std::size_t kind = 0; is_own_host && kind < overheads.size(); ++kind)
+      overheads[kind] = measured_ps(device_, overhead_key(static_cast<PassKind>(kind))).value_or(0);
     for (std::size_t i = 0; i < kinds.of_op.size(); ++i) {
-      price(step_.tables().ops[i]);
+      const Op& op = step_.tables().ops[i];
+      price(op);
       const std::uint32_t row = rows[kinds.of_op[i]];
       Time& time = cost_.ops.back();
+      // A view is timed on the host, also where it is not the host's time that counts.
+      if (time.source == TimeSource::kFree && !is_own_host) continue;
+      const std::int64_t overhead_ps = overheads[static_cast<std::size_t>(step_[op.pass].kind)];
       if (row == kNotMeasured) {
+        if (time.source == TimeSource::kUnpriced || overhead_ps == 0) continue;
         time.launch_ps += overhead_ps;
         time.total_ps += overhead_ps;
+        time.source = TimeSource::kModelled;
         continue;
       }
       time.total_ps = device_.measured[row].time_ps + overhead_ps;

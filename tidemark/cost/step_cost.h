@@ -43,8 +43,9 @@ struct StepCost {
   std::int64_t step_ps = 0;
   std::array<std::int64_t, step::kPassKindNames.size()> pass_ps = {};  // the parts of step_ps
   std::int64_t host_ps = 0;                                            // what the host needs in all
-  std::int64_t region_ps = 0;      // what each checkpointed region costs beside the ops that run again
-  std::int64_t region_rng_ps = 0;  // and for keeping the random state
+  std::int64_t region_ps = 0;       // what each checkpointed region costs beside the ops that run again
+  std::int64_t region_save_ps = 0;  // and for each tensor that autograd saves in it
+  std::int64_t region_rng_ps = 0;   // and for keeping the random state
   // Without what is run again, by the precision it runs in.
   std::array<std::int64_t, device::kPrecisionNames.size()> flops_by_precision = {};
   double unpriced_factor = 0;        // for the upper end of totals

@@ -269,6 +269,7 @@ Json time_json(const TimeReport& report) {
                {"step_ms", ms(c.step_ps)},
                {"host_ms", ms(c.host_ps)},
                {"checkpoint_region_ms", ms(c.region_ps)},
+               {"checkpoint_save_ms", ms(c.region_save_ps)},
                {"checkpoint_rng_ms", ms(c.region_rng_ps)},
                {"sum", total_json(c.all)},
                {"passes", Json::object()},
