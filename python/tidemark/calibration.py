@@ -77,7 +77,7 @@ def calibrate(
 
     now = _CLOCKS[clock]
     target = Path(path)
-    table = Table(target, name or target.stem, device, clock)
+    table = Table(target, name or target.stem, device, clock, now)
     kinds = {}
     for op in step.ops:
         kinds.setdefault(_core.workspace_key(step, op.id), op)

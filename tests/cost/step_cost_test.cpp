@@ -83,11 +83,15 @@ TEST(StepCost, OpsNobodyKnowsAreListed) {
   const StepCost cost = price_step(step, a100());
   EXPECT_EQ(cost.all.time_ps, 0);
   EXPECT_EQ(cost.all.unpriced_ops, 2);
-  EXPECT_GT(cost.all.high_ps, 0);
+  EXPECT_GE(cost.all.high_ps, 2 * a100().launch_floor_ns.value * 1000);  // each is launched at least
   ASSERT_EQ(cost.unpriced.size(), 1u);
   EXPECT_EQ(step.text(cost.unpriced[0].name), "mine.magic.default");
   EXPECT_EQ(cost.unpriced[0].count, 2);
   EXPECT_EQ(cost.unpriced[0].bytes, 4000);  // each reads 1,000 and writes 1,000
+  const std::vector<OpId> second = {OpId(1)};
+  ASSERT_EQ(unpriced_of(step, cost, second).size(), 1u);
+  EXPECT_EQ(unpriced_of(step, cost, second)[0].count, 1);
+  EXPECT_TRUE(unpriced_of(step, cost, {}).empty());
 }
 
 // A record that does not say what an op computes and moves: shapes do.

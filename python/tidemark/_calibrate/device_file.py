@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import torch
 
@@ -16,11 +17,11 @@ _PROBE = 1024  # of the matrix product that tells the peak of a device that has 
 
 
 class Table:
-    def __init__(self, path: Path, name: str, device: str, clock: str) -> None:
+    def __init__(self, path: Path, name: str, device: str, clock: str, now: Callable[[], int]) -> None:
         self.path = path
         self.machine = _machine_text(device) + ("" if clock == "wall" else f", {clock} clock")
         self.rows: dict[str, tuple[int, int]] = {}
-        self.file = self._read() or self._new(name, device)
+        self.file = self._read() or self._new(name, device, now)
         self.saved = time.monotonic()
 
     def add(self, key: str, median: int, spread: int) -> None:
@@ -56,8 +57,8 @@ class Table:
             )
         return file
 
-    def _new(self, name: str, device: str) -> dict:
-        figures = _cpu_figures() if device == "cpu" else _cuda_figures()
+    def _new(self, name: str, device: str, now: Callable[[], int]) -> dict:
+        figures = _cpu_figures(now) if device == "cpu" else _cuda_figures(now)
         return {"tidemark": "device", "version": [1, 0], "name": _plain_name(name), **figures, "sources": {
             "assumed": "assumed; declare your own figure",
             "calibrate": self.machine,
@@ -71,37 +72,44 @@ def _plain_name(name: str) -> str:
 
 def _machine_text(device: str) -> str:
     where = platform.processor() or platform.machine() if device == "cpu" else torch.cuda.get_device_name()
-    threads = f", {torch.get_num_threads()} threads" if device == "cpu" else ""
+    threads = f", {_threads_text()}" if device == "cpu" else ""
     return f"measured by tidemark.calibrate with torch {torch.__version__} on {where}{threads}"
 
 
-def _best_seconds(run: Any, wait: Any, rounds: int = 7) -> float:
+def _threads_text() -> str:
+    count = torch.get_num_threads()
+    return f"{count} thread{'' if count == 1 else 's'}"
+
+
+def _best_seconds(run: Callable[[], Any], wait: Callable[[], Any], now: Callable[[], int], rounds: int = 7) -> float:
     run()
-    best = float("inf")
+    best = sys.maxsize
     for _ in range(rounds):
         wait()
-        start = time.perf_counter()
+        start = now()
         run()
         wait()
-        best = min(best, time.perf_counter() - start)
-    return best
+        best = min(best, now() - start)
+    return max(1, best) / 1e9
 
 
-def _probes(device: str) -> tuple[int, int]:
+def _probes(device: str, now: Callable[[], int]) -> tuple[int, int]:
     """Bytes a second of a large copy, and FLOP/s of a large float32 product."""
     wait = torch.cuda.synchronize if device != "cpu" else lambda: None
     count = 8 << 20 if device == "cpu" else 64 << 20
     source = torch.zeros(count, device=device)
     sink = torch.zeros(count, device=device)
-    copy = _best_seconds(lambda: sink.copy_(source), wait)
+    copy = _best_seconds(lambda: sink.copy_(source), wait, now)
     side = _PROBE if device == "cpu" else 4 * _PROBE
     a = torch.full((side, side), 0.5, device=device)
-    product = _best_seconds(lambda: a @ a, wait)
+    product = _best_seconds(lambda: a @ a, wait, now)
     return int(2 * source.nbytes / copy), int(2 * side**3 / product)
 
 
-def _figures(device: str, kind: str, title: str, generation: str, memory_type: str, memory: int, cores: int, cache: int) -> dict:
-    bandwidth, flops = _probes(device)
+def _figures(
+    device: str, now: Callable[[], int], kind: str, title: str, generation: str, memory_type: str, memory: int, cores: int, cache: int
+) -> dict:
+    bandwidth, flops = _probes(device, now)
     measured, assumed = "calibrate", "assumed"
     return {
         "title": title, "kind": kind, "generation": generation, "memory_type": memory_type,
@@ -116,14 +124,14 @@ def _figures(device: str, kind: str, title: str, generation: str, memory_type: s
     }
 
 
-def _cpu_figures() -> dict:
+def _cpu_figures(now: Callable[[], int]) -> dict:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    title = f"this machine's CPU, {torch.get_num_threads()} threads"
-    return _figures("cpu", "cpu", title, platform.machine() or "cpu", "ddr", memory, torch.get_num_threads(), 16 << 20)
+    title = f"this machine's CPU, {_threads_text()}"
+    return _figures("cpu", now, "cpu", title, platform.machine() or "cpu", "ddr", memory, torch.get_num_threads(), 16 << 20)
 
 
-def _cuda_figures() -> dict:
+def _cuda_figures(now: Callable[[], int]) -> dict:
     p = torch.cuda.get_device_properties(0)
     cache = getattr(p, "L2_cache_size", 0) or 4 << 20
     kind = "rocm" if torch.version.hip else "cuda"
-    return _figures("cuda", kind, p.name, f"{p.major}.{p.minor}", "hbm", p.total_memory, p.multi_processor_count, cache)
+    return _figures("cuda", now, kind, p.name, f"{p.major}.{p.minor}", "hbm", p.total_memory, p.multi_processor_count, cache)
