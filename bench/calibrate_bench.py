@@ -1,17 +1,20 @@
 """Whether calibrated times hold on this machine: predicted against measured step time, and the predicted extra time of
 checkpointing every block against the measured one.
 
-    python bench/calibrate_bench.py [MODEL ...] [--pairs N] [--keep FOLDER]
+    python bench/calibrate_bench.py [MODEL ...] [--pairs N] [--rounds N] [--keep FOLDER]
 
-One thread and the process's own time, since the machine may be shared. Runs with and without checkpoints alternate; the
-interval is where the median lies in nine of ten drawings with replacement.
+One thread and the process's own time, since the machine may be shared. Its speed still changes from minute to minute: so
+it is calibrated anew in each round, the pairs of steps with and without checkpoints are spread over the rounds, and what
+is compared are the medians of both. The interval is where the median lies in nine of ten drawings with replacement. Ends
+with 1 when a step is off by more than 10 %, or the extra time of checkpoints by more than 15 % and outside the interval.
+
+Memory stays with the process, as `calibrate` has it; without that, steps differ from each other by the page faults that
+the state of the heap happens to cause.
 """
 
 import argparse
-import json
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,8 +26,9 @@ from torch.utils.checkpoint import checkpoint
 
 import tidemark
 
-ROOT = Path(__file__).resolve().parents[1]
 VOCABULARY = 4096
+STEP_WITHIN = 0.10
+EXTRA_WITHIN = 0.15
 
 
 def language(kind, batch=2, length=128, **config):
@@ -83,19 +87,20 @@ def checkpointed(model, block: str, on: bool) -> None:
             module.forward = lambda *a, plain=plain, **k: checkpoint(plain, *a, use_reentrant=False, **k)
 
 
-def run_again(step, block: str) -> tuple[int, list]:
-    """How many blocks run, and the ops of them that a recompute runs: up to the block's last save."""
-    regions, ops, open_, seen, kept = 0, [], None, [], 0
+def run_again(step, block: str) -> tuple[int, int, list]:
+    """How many blocks run, how many tensors autograd saves in them, and the ops of them that a recompute runs: up to the
+    block's last save."""
+    regions, saves, ops, open_, seen, kept = 0, 0, [], None, [], 0
     for kind, operand, *_ in step.events:
         if kind == "enter" and open_ is None and step.modules[step.calls[operand].module].type == block:
             open_, seen, kept = operand, [], 0
         elif kind == "begin" and open_ is not None:
             seen.append(operand)
         elif kind == "pack" and open_ is not None:
-            kept = len(seen)
+            kept, saves = len(seen), saves + 1
         elif kind == "exit" and operand == open_:
             regions, ops, open_ = regions + 1, ops + seen[:kept], None
-    return regions, ops
+    return regions, saves, ops
 
 
 def interval(values: list) -> tuple[float, float, float]:
@@ -104,7 +109,11 @@ def interval(values: list) -> tuple[float, float, float]:
     return statistics.median(values), medians[20], medians[379]
 
 
-def bench(name: str, pairs: int, folder: Path) -> None:
+def off(predicted: float, measured: float) -> str:
+    return f"off by {100 * (predicted / measured - 1):+5.1f} %"
+
+
+def bench(name: str, pairs: int, rounds: int, folder: Path) -> bool:
     torch.manual_seed(0)
     build, block = MODELS[name]
     model, loss = build()
@@ -116,47 +125,50 @@ def bench(name: str, pairs: int, folder: Path) -> None:
         optimizer.zero_grad()
         loss().backward()
         optimizer.step()
-        return time.process_time() - start
+        return (time.process_time() - start) * 1e3
 
     step = tidemark.capture(run, model, optimizer, workspace=False)
-    file, device = folder / f"{name}.step.jsonl", folder / f"{name}.json"
-    step.save(file)
-    failed = tidemark.calibrate(step, device, clock="cpu", workspace=False)
-    said = subprocess.run(
-        [ROOT / "build/tidemark", "time", file, "--device", device, "--json"], capture_output=True, text=True, check=True
-    )
-    said = json.loads(said.stdout)
-    measured = {key: median for key, median, _ in json.loads(device.read_text())["measured"]["ops"]}
-    regions, ops = run_again(step, block)
-    times = [measured.get(tidemark.workspace_key(step, op), 0) + measured["op overhead"] for op in ops]
-    extra_ms = sum(times) / 1e6 + regions * (said["checkpoint_region_ms"] + said["checkpoint_rng_ms"])
-
-    run()
-    plain, more = [], []
-    for _ in range(pairs):
-        first = run() * 1e3
-        checkpointed(model, block, True)
-        second = run() * 1e3
-        checkpointed(model, block, False)
-        plain.append(first)
-        more.append(second - first)
+    regions, saves, ops = run_again(step, block)
+    predicted_step, predicted_extra, plain, more = [], [], [], []
+    failed: list = []
+    for turn in range(rounds):
+        device = folder / f"{name}.{turn}.json"
+        device.unlink(missing_ok=True)
+        failed = tidemark.calibrate(step, device, clock="cpu", workspace=False, seconds_per_op=0.01)
+        cost = tidemark.price(step, str(device))
+        around = cost.checkpoint_region_ms + cost.checkpoint_rng_ms
+        predicted_step.append(cost.step_ms)
+        predicted_extra.append(cost.total_of(ops)["ms"] + regions * around + saves * cost.checkpoint_save_ms)
+        run()  # what calibrating has left in the caches is not the step's
+        for _ in range(pairs // rounds):
+            plain.append(run())
+            checkpointed(model, block, True)
+            more.append(run() - plain[-1])
+            checkpointed(model, block, False)
+    said, said_extra = statistics.median(predicted_step), statistics.median(predicted_extra)
     middle, low, high = interval(plain)
     extra, extra_low, extra_high = interval(more)
+    step_holds = abs(said / middle - 1) <= STEP_WITHIN
+    extra_holds = abs(said_extra / extra - 1) <= EXTRA_WITHIN or extra_low <= said_extra <= extra_high
     print(
-        f"{name:7} {parameters / 1e6:5.1f} M: step predicted {said['step_ms']:7.1f} ms, measured {middle:7.1f} [{low:.1f}, {high:.1f}], "
-        f"off by {100 * (said['step_ms'] / middle - 1):+5.1f} %\n"
-        f"{'':17}{regions} checkpoints predicted {extra_ms:+7.1f} ms, measured {extra:+7.1f} [{extra_low:.1f}, {extra_high:.1f}], "
-        f"off by {100 * (extra_ms / extra - 1):+5.1f} %{'' if not failed else f'; {len(failed)} ops could not be timed'}",
+        f"{name:7} {parameters / 1e6:5.1f} M: step predicted {said:7.1f} ms, measured {middle:7.1f} [{low:.1f}, {high:.1f}], "
+        f"{off(said, middle)}{'' if step_holds else ': FAILS'}\n"
+        f"{'':11}{regions:3} regions: predicted {said_extra:+7.1f} ms, measured {extra:+7.1f} [{extra_low:.1f}, {extra_high:.1f}], "
+        f"{off(said_extra, extra)}{'' if extra_holds else ': FAILS'}{'' if not failed else f'; {len(failed)} ops could not be timed'}",
         flush=True,
     )
+    return step_holds and extra_holds
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", default=list(MODELS), metavar="MODEL")
     parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--keep", type=Path, help="where steps and device files stay")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--keep", type=Path, help="where device files stay")
     options = parser.parse_args()
+    if not 1 <= options.rounds <= options.pairs:
+        sys.exit(f"{options.rounds} rounds of {options.pairs} pairs; expected at least one pair in each round")
     unknown = set(options.models) - MODELS.keys()
     if unknown:
         sys.exit(f"unknown model {', '.join(sorted(unknown))}; expected some of {', '.join(MODELS)}")
@@ -164,8 +176,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in options.models:
-            bench(name, options.pairs, folder)
+        held = [bench(name, options.pairs, options.rounds, folder) for name in options.models]
+    sys.exit(not all(held))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ void bind_step_builder(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_memory(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
+void bind_cost(nanobind::module_& m);
 void bind_sac(nanobind::module_& m);
 void bind_zoo(nanobind::module_& m);
 

@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   tidemark::python::bind_plan(m);
   tidemark::python::bind_memory(m);
   tidemark::python::bind_device(m);
+  tidemark::python::bind_cost(m);
   tidemark::python::bind_sac(m);
   tidemark::python::bind_zoo(m);
 }

@@ -55,3 +55,30 @@ def test_says_what_is_wrong(cli, arguments, message):
     result = cli("sac", "toy-gpt", *arguments)
     assert (result.returncode, result.stdout) == (1, "")
     assert message in result.stderr
+
+
+def test_lists_what_has_no_price(cli, step, example, tmp_path):
+    """An op that nobody knows is never free in silence; what moving its bytes may take widens the interval."""
+    step.rename("aten.relu.default", "mine.magic.default")
+    path = tmp_path / "unknown.step.jsonl"
+    path.write_text(step.text())
+    arguments = ("--module", "", "--device", "t4")
+    known, unknown = cli.json("sac", example, *arguments), cli.json("sac", path, *arguments)
+    assert known["unpriced"] == []
+    assert [row["op"] for row in unknown["unpriced"]] == ["mine.magic.default"]
+    assert unknown["sum"]["unpriced_ops"] == unknown["unpriced"][0]["count"] == 1
+    assert unknown["sum"]["ms"] < known["sum"]["ms"] < unknown["sum"]["high_ms"]
+    text = cli("sac", path, *arguments).stdout
+    assert "; 1 op without a price\n" in text and "without a price, counted as nothing" in text
+    assert "without a price" not in cli("sac", example, *arguments).stdout
+
+
+def test_totals_carry_an_interval(cli):
+    data = cli.json("sac", "toy-gpt", "--module", "layers.0", "--device", "a100")
+    assert data["sum"]["low_ms"] < data["sum"]["ms"] < data["sum"]["high_ms"]
+    assert data["sum"]["ms"] == pytest.approx(data["total_ms"])
+    assert data["sum"]["modelled_ms"] == data["sum"]["ms"]
+    text = cli("sac", "toy-gpt", "--module", "layers.0", "--device", "a100").stdout
+    assert "; 0.0 % measured, 100.0 % modelled" in text
+    # PyTorch's own estimators have none.
+    assert cli.json("sac", "toy-gpt", "--module", "layers.0", "--device", "a100-80-pcie", "--cost", "reference-m")["sum"] is None

@@ -73,10 +73,24 @@ def test_ops_without_a_price_are_listed(cli, step, tmp_path):
     found = cli.json("time", path, "--device", "t4")
     assert [(row["op"], row["count"]) for row in found["unpriced"]] == [("mine.relu.default", 1)]
     assert found["unpriced"][0]["bytes"] > 0
-    assert "mine.relu.default" in cli("time", path, "--device", "t4").stdout.split("without a price")[1]
+    assert "mine.relu.default" in cli("time", path, "--device", "t4").stdout.split("without a price, counted")[1]
 
 
 def test_an_unknown_device_is_an_error_with_near_names(cli, example):
     result = cli("time", example, "--device", "h100-sxn")
     assert (result.returncode, result.stdout) == (1, "")
     assert "h100-sxm" in result.stderr
+
+
+def test_a_step_that_takes_no_time_has_no_rate(cli, step, tmp_path):
+    """Only ops that nobody can price, on a device that is its own host."""
+    for name in ("addmm", "mm", "mse_loss", "mse_loss_backward", "ones_like", "relu", "t", "threshold_backward", "view"):
+        step.rename(f"aten.{name}.default", f"mine.{name}.default")
+    step.rename("aten.add_.Tensor", "mine.add_.Tensor")
+    step.rename("aten.sum.dim_IntList", "mine.sum.default")
+    path = tmp_path / "a.step.jsonl"
+    path.write_text(step.text())
+    found = cli.json("time", path, "--device", "cpu")
+    assert found["step_ms"] == 0, found["by_op"]
+    assert found["samples_per_s"] is None
+    assert "/s " not in cli("time", path, "--device", "cpu").stdout

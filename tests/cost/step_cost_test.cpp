@@ -83,11 +83,15 @@ TEST(StepCost, OpsNobodyKnowsAreListed) {
   const StepCost cost = price_step(step, a100());
   EXPECT_EQ(cost.all.time_ps, 0);
   EXPECT_EQ(cost.all.unpriced_ops, 2);
-  EXPECT_GT(cost.all.high_ps, 0);
+  EXPECT_GE(cost.all.high_ps, 2 * a100().launch_floor_ns.value * 1000);  // each is launched at least
   ASSERT_EQ(cost.unpriced.size(), 1u);
   EXPECT_EQ(step.text(cost.unpriced[0].name), "mine.magic.default");
   EXPECT_EQ(cost.unpriced[0].count, 2);
   EXPECT_EQ(cost.unpriced[0].bytes, 4000);  // each reads 1,000 and writes 1,000
+  const std::vector<OpId> second = {OpId(1)};
+  ASSERT_EQ(unpriced_of(step, cost, second).size(), 1u);
+  EXPECT_EQ(unpriced_of(step, cost, second)[0].count, 1);
+  EXPECT_TRUE(unpriced_of(step, cost, {}).empty());
 }
 
 // A record that does not say what an op computes and moves: shapes do.
@@ -154,22 +158,60 @@ TEST(StepCost, TheRestIsFittedToTheTable) {
 TEST(StepCost, RegionsAreMeasuredToo) {
   const Step step = small_gpt();
   device::Device device = a100();
-  EXPECT_EQ(price_step(step, device).region_ps, 550'000'000);  // 550 us
-  device.measured = {{"checkpoint region", 7'000, 0}, {"checkpoint random state", 5'000, 0}};
+  EXPECT_EQ(price_step(step, device).region_ps, 300'000'000);     // 300 us
+  EXPECT_EQ(price_step(step, device).region_save_ps, 9'000'000);  // 9 us
+  device.measured = {
+      {"checkpoint region", 7'000, 0}, {"checkpoint random state", 5'000, 0}, {"checkpoint save", 2'000, 0}};
   EXPECT_EQ(price_step(step, device).region_ps, 7'000);
+  EXPECT_EQ(price_step(step, device).region_save_ps, 2'000);
   EXPECT_EQ(price_step(step, device).region_rng_ps, 5'000);
 }
 
-// On a CPU, what Python and autograd cost is part of every op.
+// On a CPU, what Python and autograd cost is part of every op, by the pass it is in.
 TEST(StepCost, OverheadIsAddedToEachOp) {
   const Step step = small_gpt();
   device::Device device = device::find_device("cpu");
   device.measured = {{op_key(step, OpId(0)), 10'000, 0}};
   const StepCost before = price_step(step, device);
-  device.measured.push_back({"op overhead", 3'000, 0});
+  device.measured.push_back({"op overhead forward", 3'000, 0});
+  device.measured.push_back({"op overhead backward", 200, 0});
+  device.measured.push_back({"op overhead optimizer", 10, 0});
   const StepCost after = price_step(step, device);
   EXPECT_EQ(after.ops[0].total_ps, 13'000);
-  EXPECT_EQ(after.all.time_ps - before.all.time_ps, 3'000 * static_cast<std::int64_t>(step.tables().ops.size()));
+  for (std::size_t i = 0; i < after.ops.size(); ++i) {
+    const PassKind kind = step[step.tables().ops[i].pass].kind;
+    const std::int64_t more = kind == PassKind::kBackward ? 200 : kind == PassKind::kOptimizer ? 10 : 3'000;
+    EXPECT_EQ(after.ops[i].total_ps - before.ops[i].total_ps, more) << i;
+  }
+  EXPECT_EQ(after.all.measured_ps + after.all.modelled_ps, after.all.time_ps);
+}
+
+// Overhead is no price: what an op does beside it is still not known.
+TEST(StepCost, AnOpWithoutAPriceGetsNoneFromOverhead) {
+  test::TinyProgram p;
+  const TensorId x = p.resident(Role::kInput, 1000);
+  p.pass(PassKind::kForward);
+  const CallId call = p.enter(p.root, {x});
+  p.exit(call, {p.op("mine.magic.default", {x}, 1000)});
+  const Step step = p.finish();
+  device::Device device = device::find_device("cpu");
+  device.measured = {{"op overhead forward", 3'000, 0}};
+  const StepCost cost = price_step(step, device);
+  EXPECT_EQ(cost.all.unpriced_ops, 1);
+  EXPECT_EQ(cost.all.time_ps, 0);
+}
+
+// On an accelerator a view is the host's work, however long a call of it was measured to take.
+TEST(StepCost, AViewIsFreeOnADeviceWithAHost) {
+  const Step step = small_gpt();
+  device::Device device = a100();
+  const StepCost plain = price_step(step, device);
+  std::uint32_t view = 0;
+  while (plain.ops[view].source != TimeSource::kFree) ++view;
+  device.measured = {{op_key(step, OpId(view)), 10'000, 0}};
+  EXPECT_EQ(price_step(step, device).ops[view].total_ps, 0);
+  device.kind = device::DeviceKind::kCpu;
+  EXPECT_EQ(price_step(step, device).ops[view].total_ps, 10'000);
 }
 
 TEST(Family, NamesDecide) {

@@ -87,7 +87,8 @@ TEST(ReadDevice, OnlyAliasesAndAchievedMayBeLeftOut) {
   for (const auto& [key, value] : json.items()) {
     const bool may = key == "aliases" || key == "achieved_permille";
     EXPECT_EQ(error_without(key),
-              may ? "accepted" : "[card.json: " + key + "] the field is missing; expected see docs/device_format.md");
+              may ? "accepted"
+                  : "[card.json: " + key + "] the field is missing; expected the fields of docs/device_format.md");
   }
 }
 

@@ -88,15 +88,18 @@ struct Constants {
   // What a call costs the host, in microseconds, in eager PyTorch 2.1; the smallest times of the data.
   std::array<double, kFamilyCount> host_us = {7, 58, 26, 100, 60, 34, 47, 25, 60, 30};
 
-  // What a checkpointed region costs the host beside the ops it runs again, and keeping the random state for it.
-  // Measured around two small ops with torch 2.13 on one thread of a slow, shared CPU, November 2026: 1.0 to 1.2 ms and
-  // up to 0.06; taken as half of that on the host of an accelerator. A table of measured ops has its own figures.
-  double region_us = 550;
-  double region_rng_us = 30;
+  // What a checkpointed region costs the host beside the ops it runs again: once, for each save in it, and for keeping
+  // the random state. Measured as `tidemark.calibrate` does, with cold caches, torch 2.13 on one thread of a shared
+  // CPU, November 2026: 0.5 to 0.7 ms, 12 to 29 us and 0.10 to 0.19 ms; taken as half of that on the host of an
+  // accelerator. A table of measured ops has its own figures.
+  double region_us = 300;
+  double region_save_us = 9;
+  double region_rng_us = 70;
 
   // How far off totals of a family may be, as a part of them: the mean error on the worst GPU when it is left out.
   std::array<double, kFamilyCount> error = {0, 0.14, 0.21, 0.30, 0.40, 0.18, 0.10, 0.10, 0.50, 0};
-  // A reasonable guess for unpriced ops is between nothing and this many times what moving their bytes takes.
+  // A reasonable guess for unpriced ops is between nothing and this many times what launching them and moving
+  // their bytes takes.
   double unpriced_factor = 10;
 };
 

@@ -37,6 +37,20 @@ std::vector<std::uint32_t> join_measured(const step::Step& step, const step::OpK
   return rows;
 }
 
+std::string_view overhead_key(step::PassKind kind) {
+  switch (kind) {
+    case step::PassKind::kBackward:
+      return "op overhead backward";
+    case step::PassKind::kOptimizer:
+      return "op overhead optimizer";
+    case step::PassKind::kForward:
+    case step::PassKind::kLoss:
+    case step::PassKind::kRecompute:
+      break;
+  }
+  return "op overhead forward";
+}
+
 std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key) {
   for (const device::MeasuredOp& row : device.measured)
     if (row.key == key) return row.time_ps;

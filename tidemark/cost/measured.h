@@ -17,11 +17,13 @@ inline constexpr std::uint32_t kNotMeasured = 0xFFFFFFFFu;
 std::vector<std::uint32_t> join_measured(const step::Step& step, const step::OpKinds& kinds,
                                          const device::Device& device);
 
-// Rows of the table that are no op: what a checkpointed region costs beside its ops, keeping the random state for it,
-// and what each op costs more inside a step than alone (Python, autograd), where host and device are one.
-inline constexpr std::string_view kOverheadKey = "op overhead";
+// Rows of the table that are no op: what a checkpointed region costs beside its ops, what each save in it costs,
+// keeping the random state for it, and what an op costs more inside a step than when it is called alone (Python,
+// modules, autograd), where host and device are one.
 inline constexpr std::string_view kRegionKey = "checkpoint region";
+inline constexpr std::string_view kRegionSaveKey = "checkpoint save";
 inline constexpr std::string_view kRegionRngKey = "checkpoint random state";
+std::string_view overhead_key(step::PassKind kind);
 
 // What the table has for a key. None: nothing.
 std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key);

@@ -137,8 +137,10 @@ Time op_time(const Work& work, const Machine& machine) {
   if (machine.kind != device::DeviceKind::kCpu) time.host_ps = ps(machine.constants.host_us[family] * 1e-6);
   if (work.family == Family::kFree || work.family == Family::kUnpriced) {
     time.source = work.family == Family::kFree ? TimeSource::kFree : TimeSource::kUnpriced;
-    if (time.source == TimeSource::kUnpriced)
+    if (time.source == TimeSource::kUnpriced) {
       time.memory_ps = ps(static_cast<double>(work.bytes) / machine.stream_bytes_per_s);
+      time.launch_ps = ps(machine.launch_s);
+    }
     return time;
   }
   const Parts parts = parts_of(work, machine);

@@ -38,7 +38,7 @@ class Adder {
       case TimeSource::kUnpriced:
         ++total_.unpriced_ops;
         total_.unpriced_bytes += bytes;
-        total_.unpriced_least_ps += time.memory_ps;
+        total_.unpriced_least_ps += time.launch_ps + time.memory_ps;
         break;
       case TimeSource::kFree:
         break;
@@ -60,6 +60,28 @@ class Adder {
   Total total_;
   std::array<double, kFamilyCount> spread_ = {};
   double measured_spread_ = 0;
+};
+
+// Ops without a price, by name.
+class UnpricedList {
+ public:
+  explicit UnpricedList(const Step& step) : position_(step.tables().strings.size(), kNoPosition) {}
+
+  void add(StringId name, std::int64_t bytes) {
+    std::size_t& at = position_[name.index()];
+    if (at == kNoPosition) {
+      at = rows_.size();
+      rows_.push_back({name, 0, 0});
+    }
+    ++rows_[at].count;
+    rows_[at].bytes += bytes;
+  }
+
+  std::vector<UnpricedOp> finish() { return std::move(rows_); }
+
+ private:
+  std::vector<std::size_t> position_;
+  std::vector<UnpricedOp> rows_;
 };
 
 Collective collective_named(std::string_view name) {
@@ -93,6 +115,7 @@ class Pricer {
       price_with_table();
     }
     cost_.region_ps = measured_ps(device_, kRegionKey).value_or(ps_from_us(options_.constants.region_us));
+    cost_.region_save_ps = measured_ps(device_, kRegionSaveKey).value_or(ps_from_us(options_.constants.region_save_us));
     cost_.region_rng_ps = measured_ps(device_, kRegionRngKey).value_or(ps_from_us(options_.constants.region_rng_us));
     cost_.unpriced_factor = options_.constants.unpriced_factor;
     add_up();
@@ -138,14 +161,22 @@ class Pricer {
     machine_ = fit_to_table(machine_, step_, kinds, rows, device_);
     std::fill(recent_.begin(), recent_.end(), std::pair{Work{}, op_time(Work{}, machine_)});
     const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
-    const std::int64_t overhead_ps = is_own_host ? measured_ps(device_, kOverheadKey).value_or(0) : 0;
+    std::array<std::int64_t, kPassKindNames.size()> overheads = {};
+    for (std::size_t kind = 0; is_own_host && kind < overheads.size(); ++kind)
+      overheads[kind] = measured_ps(device_, overhead_key(static_cast<PassKind>(kind))).value_or(0);
     for (std::size_t i = 0; i < kinds.of_op.size(); ++i) {
-      price(step_.tables().ops[i]);
+      const Op& op = step_.tables().ops[i];
+      price(op);
       const std::uint32_t row = rows[kinds.of_op[i]];
       Time& time = cost_.ops.back();
+      // A view is timed on the host, also where it is not the host's time that counts.
+      if (time.source == TimeSource::kFree && !is_own_host) continue;
+      const std::int64_t overhead_ps = overheads[static_cast<std::size_t>(step_[op.pass].kind)];
       if (row == kNotMeasured) {
+        if (time.source == TimeSource::kUnpriced || overhead_ps == 0) continue;
         time.launch_ps += overhead_ps;
         time.total_ps += overhead_ps;
+        time.source = TimeSource::kModelled;
         continue;
       }
       time.total_ps = device_.measured[row].time_ps + overhead_ps;
@@ -159,7 +190,7 @@ class Pricer {
     Adder all(cost_.unpriced_factor);
     std::vector<Adder> passes(kPassKindNames.size(), all);
     std::vector<std::pair<std::int64_t, std::int64_t>> both(step_.tables().passes.size());  // device, host
-    std::vector<std::size_t> position(step_.tables().strings.size(), kNoPosition);
+    UnpricedList unpriced(step_);
     for (std::size_t i = 0; i < cost_.ops.size(); ++i) {
       const Op& op = step_.tables().ops[i];
       const Time& time = cost_.ops[i];
@@ -168,9 +199,10 @@ class Pricer {
       passes[kind].add(time, cost_.family[i], cost_.bytes[i]);
       both[op.pass.index()].first += time.total_ps;
       both[op.pass.index()].second += time.host_ps;
-      if (time.source == TimeSource::kUnpriced) list_unpriced(op, cost_.bytes[i], position);
+      if (time.source == TimeSource::kUnpriced) unpriced.add(op.name, cost_.bytes[i]);
     }
     cost_.all = all.finish();
+    cost_.unpriced = unpriced.finish();
     for (std::size_t kind = 0; kind < passes.size(); ++kind) cost_.passes[kind] = passes[kind].finish();
     for (std::size_t pass = 0; pass < both.size(); ++pass) {
       const std::int64_t slower = std::max(both[pass].first, both[pass].second);
@@ -178,17 +210,6 @@ class Pricer {
       cost_.step_ps += slower;
       cost_.host_ps += both[pass].second;
     }
-  }
-
-  void list_unpriced(const Op& op, std::int64_t bytes, std::vector<std::size_t>& position) {
-    std::size_t& at = position[op.name.index()];
-    if (at == kNoPosition) {
-      at = cost_.unpriced.size();
-      cost_.unpriced.push_back({op.name, 0, 0});
-    }
-    UnpricedOp& row = cost_.unpriced[at];
-    ++row.count;
-    row.bytes += bytes;
   }
 
   const Step& step_;
@@ -222,6 +243,13 @@ Total total_of(const StepCost& cost, std::span<const OpId> ops) {
   Adder adder(cost.unpriced_factor);
   for (const OpId op : ops) adder.add(cost.ops[op.index()], cost.family[op.index()], cost.bytes[op.index()]);
   return adder.finish();
+}
+
+std::vector<UnpricedOp> unpriced_of(const Step& step, const StepCost& cost, std::span<const OpId> ops) {
+  UnpricedList list(step);
+  for (const OpId op : ops)
+    if (cost.ops[op.index()].source == TimeSource::kUnpriced) list.add(step[op].name, cost.bytes[op.index()]);
+  return list.finish();
 }
 
 }  // namespace tidemark::cost

@@ -21,7 +21,7 @@ struct Total {
   std::int64_t modelled_ps = 0;  // of time_ps
   std::int64_t unpriced_ops = 0;
   std::int64_t unpriced_bytes = 0;
-  std::int64_t unpriced_least_ps = 0;  // what moving those bytes would take; in no sum
+  std::int64_t unpriced_least_ps = 0;  // what launching them and moving their bytes would take; in no sum
 };
 
 // Ops without a price.
@@ -43,8 +43,9 @@ struct StepCost {
   std::int64_t step_ps = 0;
   std::array<std::int64_t, step::kPassKindNames.size()> pass_ps = {};  // the parts of step_ps
   std::int64_t host_ps = 0;                                            // what the host needs in all
-  std::int64_t region_ps = 0;      // what each checkpointed region costs beside the ops that run again
-  std::int64_t region_rng_ps = 0;  // and for keeping the random state
+  std::int64_t region_ps = 0;       // what each checkpointed region costs beside the ops that run again
+  std::int64_t region_save_ps = 0;  // and for each tensor that autograd saves in it
+  std::int64_t region_rng_ps = 0;   // and for keeping the random state
   // Without what is run again, by the precision it runs in.
   std::array<std::int64_t, device::kPrecisionNames.size()> flops_by_precision = {};
   double unpriced_factor = 0;        // for the upper end of totals
@@ -65,7 +66,8 @@ StepCost price_step(const step::Step& step, const device::Device& device, const 
 // peak of the precision with most of them would do in step_ps.
 double model_flops_utilisation(const StepCost& cost, const device::Device& device);
 
-// The total of some of the step's ops.
+// The total of some of the step's ops, and those of them that have no price, in the order they first appear.
 Total total_of(const StepCost& cost, std::span<const step::OpId> ops);
+std::vector<UnpricedOp> unpriced_of(const step::Step& step, const StepCost& cost, std::span<const step::OpId> ops);
 
 }  // namespace tidemark::cost

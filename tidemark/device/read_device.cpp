@@ -47,7 +47,7 @@ class Fields {
 
   const Json& get(const std::string& key) {
     const auto found = json_.find(key);
-    if (found == json_.end()) refuse(at(key), "the field is missing", "see docs/device_format.md");
+    if (found == json_.end()) refuse(at(key), "the field is missing", "the fields of docs/device_format.md");
     used_.insert(key);
     return *found;
   }
@@ -101,7 +101,7 @@ class Fields {
   void finish() const {
     for (const auto& [key, value] : json_.items())
       if (!used_.contains(key))
-        refuse(at(key), "the field is unknown", "see docs/device_format.md", {}, "check its spelling");
+        refuse(at(key), "the field is unknown", "the fields of docs/device_format.md", {}, "check its spelling");
   }
 
   const Json& json() const { return json_; }

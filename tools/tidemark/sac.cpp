@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "commands.h"
+#include "cost_text.h"
 #include "step_argument.h"
 #include "text_layout.h"
 #include "tidemark/base/atomic_file.h"
@@ -41,19 +43,22 @@ struct SacOptions {
 constexpr const char* kOwnCost = "tidemark";
 constexpr std::size_t kShownFrontierPoints = 24;
 
-// Milliseconds of every op.
-std::vector<double> op_times(const step::Step& step, const SacOptions& options) {
+// Milliseconds of every op; and what is known about them, when they are our own.
+struct OpTimes {
+  std::vector<double> ms;
+  std::optional<cost::StepCost> own;
+};
+
+OpTimes op_times(const step::Step& step, const SacOptions& options) {
   if (options.cost == kOwnCost) {
-    const cost::StepCost priced = cost::price_step(step, device::find_device(options.device));
-    std::vector<double> times;
-    for (const cost::Time& time : priced.ops)
-      times.push_back(static_cast<double>(time.total_ps) / static_cast<double>(kPsPerMs));
+    OpTimes times{{}, cost::price_step(step, device::find_device(options.device))};
+    for (const cost::Time& time : times.own->ops) times.ms.push_back(ms(time.total_ps));
     return times;
   }
   const auto& names = cost::kReferenceLineNames;
   const auto line =
       static_cast<cost::ReferenceLine>(std::find(names.begin(), names.end(), options.cost) - names.begin());
-  return cost::reference_times_ms(step, cost::find_reference_hardware(line, options.device));
+  return {cost::reference_times_ms(step, cost::find_reference_hardware(line, options.device)), std::nullopt};
 }
 
 // What was asked for, or the rules that go with the times.
@@ -90,19 +95,27 @@ step::CallId find_call(const step::Step& step, const std::string& fqn) {
 
 struct SacReport {
   ModuleOperators operators;
+  std::optional<cost::Total> total;  // PyTorch's estimators tell no intervals
+  std::vector<cost::UnpricedOp> unpriced;
   GreedyOrder order;
   TradeOff trade_off;
   Frontier frontier;
 };
 
-SacReport report_on(const step::Step& step, const SacOptions& options, const std::vector<double>& times) {
+SacReport report_on(const step::Step& step, const SacOptions& options, const OpTimes& times) {
   const StepIndex index(step);
   const Rules rules = rules_of(options);
   SacReport report;
-  report.operators = list_operators(index, find_call(step, options.module), times, rules);
+  report.operators = list_operators(index, find_call(step, options.module), times.ms, rules);
   report.order = greedy_order(index, report.operators, rules);
   report.trade_off = trade_off(report.operators, report.order, rules);
   report.frontier = exact_frontier(report.operators, report.order);
+  if (times.own) {
+    std::vector<step::OpId> ops;
+    for (const Operator& o : report.operators.operators) ops.push_back(o.op);
+    report.total = cost::total_of(*times.own, ops);
+    report.unpriced = cost::unpriced_of(step, *times.own, ops);
+  }
   return report;
 }
 
@@ -186,13 +199,18 @@ std::string frontier_text(const Frontier& frontier) {
   return text;
 }
 
-std::string text_of(const SacReport& report, const SacOptions& options, const Console& console) {
+std::string text_of(const SacReport& report, const step::Step& step, const SacOptions& options,
+                    const Console& console) {
   const ModuleOperators& all = report.operators;
   const std::string name = options.module.empty() ? "the whole model" : step::printable(options.module);
   std::string text = console.heading(fmt::format("{}: {}, {}, {:.4f} ms", name,
                                                  count_of(static_cast<std::int64_t>(all.operators.size()), "op"),
                                                  format_bytes_exact(all.total_bytes), all.total_ms)) +
-                     "\n" + operator_table(report);
+                     "\n";
+  if (report.total) text += fmt::format("  {}\n", total_text(*report.total));
+  text += operator_table(report);
+  if (!report.unpriced.empty())
+    text += fmt::format("{}\n{}", console.heading(kUnpricedTitle), unpriced_text(step, report.unpriced));
   text += console.heading("given up in greedy order, added up") + "\n" + trade_off_table(report);
   if (!report.trade_off.fit.slopes.empty())
     text += console.heading("fitted: part of the time for a part x of the bytes, as the estimator shifts it") + "\n" +
@@ -200,7 +218,7 @@ std::string text_of(const SacReport& report, const SacOptions& options, const Co
   return text + console.heading("frontier: the least time for so many bytes") + "\n" + frontier_text(report.frontier);
 }
 
-Json json_of(const SacReport& report, const SacOptions& options) {
+Json json_of(const SacReport& report, const step::Step& step, const SacOptions& options) {
   const ModuleOperators& all = report.operators;
   Json json = {{"module", options.module},
                {"device", options.device},
@@ -208,6 +226,8 @@ Json json_of(const SacReport& report, const SacOptions& options) {
                {"rules", kRulesNames[static_cast<std::size_t>(rules_of(options))]},
                {"total_bytes", all.total_bytes},
                {"total_ms", all.total_ms},
+               {"sum", report.total ? total_json(*report.total) : Json()},
+               {"unpriced", unpriced_json(step, report.unpriced)},
                {"must_store_random", all.must_store_random},
                {"operators", Json::array()},
                {"candidates", Json::array()},
@@ -233,8 +253,7 @@ Json json_of(const SacReport& report, const SacOptions& options) {
         {{"head", c.head}, {"members", c.members}, {"bytes", c.bytes}, {"ms", c.ms}, {"score", c.score}});
   for (const CurvePoint& point : report.trade_off.curve) json["curve"].push_back({point.x, point.y});
   for (const FrontierPoint& point : report.frontier.points)
-    json["frontier"].push_back({{"given_up_bytes", point.given_up_bytes},
-                                {"recompute_ms", static_cast<double>(point.recompute_ps) / kPsPerMs}});
+    json["frontier"].push_back({{"given_up_bytes", point.given_up_bytes}, {"recompute_ms", ms(point.recompute_ps)}});
   return json;
 }
 
@@ -246,16 +265,16 @@ device::DeviceKind device_kind(const SacOptions& options) {
 ExitCode run_sac(SacOptions options, const Console& console) {
   follow_device(options.native, device_kind(options));
   const step::Step step = read_step_argument(options.step, options.native);
-  const std::vector<double> times = op_times(step, options);
+  const OpTimes times = op_times(step, options);
   if (!options.export_to.empty()) {
-    const ModuleInfo info = module_info(step, times, {.rules = rules_of(options), .device = {}});
+    const ModuleInfo info = module_info(step, times.ms, {.rules = rules_of(options), .device = {}});
     write_file_atomically(options.export_to, module_info_json(info));
   }
   const SacReport report = report_on(step, options, times);
   if (console.json()) {
-    console.print_json(json_of(report, options));
+    console.print_json(json_of(report, step, options));
   } else {
-    console.print(text_of(report, options, console));
+    console.print(text_of(report, step, options, console));
   }
   return ExitCode::kOk;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "cost_text.h"
 #include "text_layout.h"
 #include "tidemark/base/bytes.h"
 #include "tidemark/base/duration.h"
@@ -20,14 +21,9 @@ namespace {
 using namespace step;
 using cost::Time;
 using cost::TimeSource;
-using cost::Total;
 
 constexpr std::size_t kMostExpensive = 20;
 constexpr double kPsPerS = 1e12;
-
-std::string percent(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? "-" : fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
 
 // Some ops of a step that are shown as one.
 struct Row {
@@ -148,12 +144,7 @@ Items items_of(const Step& step) {
 }
 
 double per_second(std::int64_t count, std::int64_t ps) {
-  return ps == 0 ? 0 : static_cast<double>(count) / (static_cast<double>(ps) / kPsPerS);
-}
-
-std::string range_text(const Total& total) {
-  return fmt::format("{} ({} to {})", format_duration(total.time_ps), format_duration(total.low_ps),
-                     format_duration(total.high_ps));
+  return static_cast<double>(count) / (static_cast<double>(ps) / kPsPerS);
 }
 
 std::string overview_text(const TimeReport& report) {
@@ -164,11 +155,9 @@ std::string overview_text(const TimeReport& report) {
                                  c.host_ps > c.all.time_ps ? "; the host is the slower one" : "")});
   for (std::size_t kind = 0; kind < kPassKindNames.size(); ++kind)
     if (c.pass_ps[kind] > 0) table.row({"  " + std::string(kPassKindNames[kind]), format_duration(c.pass_ps[kind])});
-  table.row({"sum of ops",
-             fmt::format("{}; {} measured, {} modelled", range_text(c.all), percent(c.all.measured_ps, c.all.time_ps),
-                         percent(c.all.modelled_ps, c.all.time_ps))});
+  table.row({"sum of ops", total_text(c.all)});
   const Items items = items_of(report.step);
-  if (items.count > 0)
+  if (items.count > 0 && c.step_ps > 0)
     table.row({fmt::format("{}/s", items.name), fmt::format("{:.4g}", per_second(items.count, c.step_ps))});
   table.row({"MFU", fmt::format("{:.1f} %", 100 * cost::model_flops_utilisation(c, report.device))});
   return table.text(2);
@@ -212,13 +201,6 @@ std::string modules_text(const TimeReport& report) {
   return table.text(2);
 }
 
-std::string unpriced_text(const TimeReport& report) {
-  Table table(">><");
-  for (const cost::UnpricedOp& op : report.cost.unpriced)
-    table.row({format_count(op.count), format_bytes(op.bytes), printable(report.step.text(op.name))});
-  return table.text(2);
-}
-
 const char* view_title(TimeView view) {
   if (view == TimeView::kOp) return "by op";
   return view == TimeView::kModule ? "by module" : "most expensive ops";
@@ -227,19 +209,6 @@ const char* view_title(TimeView view) {
 std::string view_text(const TimeReport& report) {
   if (report.view == TimeView::kOp) return names_text(report);
   return report.view == TimeView::kModule ? modules_text(report) : kinds_text(report);
-}
-
-// Milliseconds, exactly: picoseconds have nine decimals.
-double ms(std::int64_t ps) { return static_cast<double>(ps) / static_cast<double>(kPsPerMs); }
-
-Json total_json(const Total& total) {
-  return {{"ms", ms(total.time_ps)},
-          {"low_ms", ms(total.low_ps)},
-          {"high_ms", ms(total.high_ps)},
-          {"measured_ms", ms(total.measured_ps)},
-          {"modelled_ms", ms(total.modelled_ps)},
-          {"unpriced_ops", total.unpriced_ops},
-          {"unpriced_bytes", total.unpriced_bytes}};
 }
 
 Json row_json(const Row& row) {
@@ -257,7 +226,7 @@ std::string time_text(const TimeReport& report, const Console& console) {
   std::string text = console.heading(elide(printable(report.file), kMaxColumns)) + "\n" + overview_text(report);
   text += fmt::format("\n{}\n{}", console.heading(view_title(report.view)), view_text(report));
   if (!report.cost.unpriced.empty())
-    text += fmt::format("\n{}\n{}", console.heading("without a price, counted as nothing"), unpriced_text(report));
+    text += fmt::format("\n{}\n{}", console.heading(kUnpricedTitle), unpriced_text(report.step, report.cost.unpriced));
   return text;
 }
 
@@ -269,16 +238,17 @@ Json time_json(const TimeReport& report) {
                {"step_ms", ms(c.step_ps)},
                {"host_ms", ms(c.host_ps)},
                {"checkpoint_region_ms", ms(c.region_ps)},
+               {"checkpoint_save_ms", ms(c.region_save_ps)},
                {"checkpoint_rng_ms", ms(c.region_rng_ps)},
                {"sum", total_json(c.all)},
                {"passes", Json::object()},
                {"mfu", cost::model_flops_utilisation(c, report.device)},
                {items.name, items.count},
-               {fmt::format("{}_per_s", items.name), per_second(items.count, c.step_ps)},
+               {fmt::format("{}_per_s", items.name), c.step_ps > 0 ? Json(per_second(items.count, c.step_ps)) : Json()},
                {"most_expensive", Json::array()},
                {"by_op", Json::array()},
                {"by_module", Json::array()},
-               {"unpriced", Json::array()}};
+               {"unpriced", unpriced_json(report.step, c.unpriced)}};
   for (std::size_t kind = 0; kind < kPassKindNames.size(); ++kind) {
     if (c.pass_ps[kind] == 0 && c.passes[kind].unpriced_ops == 0) continue;
     json["passes"][kPassKindNames[kind]] = {{"step_ms", ms(c.pass_ps[kind])}, {"sum", total_json(c.passes[kind])}};
@@ -302,8 +272,6 @@ Json time_json(const TimeReport& report) {
     row.update(row_json(module));
     json["by_module"].push_back(std::move(row));
   }
-  for (const cost::UnpricedOp& op : c.unpriced)
-    json["unpriced"].push_back({{"op", report.step.text(op.name)}, {"count", op.count}, {"bytes", op.bytes}});
   return json;
 }
 

@@ -1,0 +1,137 @@
+"""The device file that `calibrate` writes: figures of the machine at hand, and a table of what was timed on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import torch
+
+_SAVE_EVERY_S = 5.0
+_PROBE = 1024  # of the matrix product that tells the peak of a device that has no data sheet here
+
+
+class Table:
+    def __init__(self, path: Path, name: str, device: str, clock: str, now: Callable[[], int]) -> None:
+        self.path = path
+        self.machine = _machine_text(device) + ("" if clock == "wall" else f", {clock} clock")
+        self.rows: dict[str, tuple[int, int]] = {}
+        self.file = self._read() or self._new(name, device, now)
+        self.saved = time.monotonic()
+
+    def add(self, key: str, median: int, spread: int) -> None:
+        self.rows[key] = (median, spread)
+        if time.monotonic() - self.saved > _SAVE_EVERY_S:
+            self.save()
+
+    def save(self) -> None:
+        self.file["measured"] = {"source": "calibrate", "ops": [[key, *row] for key, row in sorted(self.rows.items())]}
+        temporary = self.path.with_name(self.path.name + ".part")
+        head = {k: v for k, v in self.file.items() if k != "measured"}
+        rows = ",\n".join("    " + json.dumps(row) for row in self.file["measured"]["ops"])
+        text = json.dumps(head, indent=1)[:-2] + ',\n "measured": {"source": "calibrate", "ops": [\n' + rows + "\n ]}\n}\n"
+        temporary.write_text(text)
+        os.replace(temporary, self.path)
+        self.saved = time.monotonic()
+
+    def _read(self) -> dict | None:
+        if not self.path.exists():
+            return None
+        try:
+            file = json.loads(self.path.read_text())
+            was = file["sources"].get("calibrate", "nothing that calibrate wrote")
+            self.rows = {str(key): (int(median), int(spread)) for key, median, spread in file["measured"]["ops"]}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"calibrate: {self.path} is not a file that calibrate wrote ({error!r}); try another path, or delete the file"
+            ) from None
+        if was != self.machine:
+            raise ValueError(
+                f"calibrate: {self.path} was made on another machine or setting; expected {self.machine!r}, got {was!r}; "
+                "try another path, or delete the file"
+            )
+        return file
+
+    def _new(self, name: str, device: str, now: Callable[[], int]) -> dict:
+        figures = _cpu_figures(now) if device == "cpu" else _cuda_figures(now)
+        return {"tidemark": "device", "version": [1, 0], "name": _plain_name(name), **figures, "sources": {
+            "assumed": "assumed; declare your own figure",
+            "calibrate": self.machine,
+        }}
+
+
+def _plain_name(name: str) -> str:
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "-" for c in name.lower())
+    return kept[:64] or "mine"
+
+
+def _machine_text(device: str) -> str:
+    where = platform.processor() or platform.machine() if device == "cpu" else torch.cuda.get_device_name()
+    threads = f", {_threads_text()}" if device == "cpu" else ""
+    return f"measured by tidemark.calibrate with torch {torch.__version__} on {where}{threads}"
+
+
+def _threads_text() -> str:
+    count = torch.get_num_threads()
+    return f"{count} thread{'' if count == 1 else 's'}"
+
+
+def _best_seconds(run: Callable[[], Any], wait: Callable[[], Any], now: Callable[[], int], rounds: int = 7) -> float:
+    run()
+    best = sys.maxsize
+    for _ in range(rounds):
+        wait()
+        start = now()
+        run()
+        wait()
+        best = min(best, now() - start)
+    return max(1, best) / 1e9
+
+
+def _probes(device: str, now: Callable[[], int]) -> tuple[int, int]:
+    """Bytes a second of a large copy, and FLOP/s of a large float32 product."""
+    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+    count = 8 << 20 if device == "cpu" else 64 << 20
+    source = torch.zeros(count, device=device)
+    sink = torch.zeros(count, device=device)
+    copy = _best_seconds(lambda: sink.copy_(source), wait, now)
+    side = _PROBE if device == "cpu" else 4 * _PROBE
+    a = torch.full((side, side), 0.5, device=device)
+    product = _best_seconds(lambda: a @ a, wait, now)
+    return int(2 * source.nbytes / copy), int(2 * side**3 / product)
+
+
+def _figures(
+    device: str, now: Callable[[], int], kind: str, title: str, generation: str, memory_type: str, memory: int, cores: int, cache: int
+) -> dict:
+    bandwidth, flops = _probes(device, now)
+    measured, assumed = "calibrate", "assumed"
+    return {
+        "title": title, "kind": kind, "generation": generation, "memory_type": memory_type,
+        "memory_bytes": [memory, measured], "bandwidth_bytes_per_s": [bandwidth, measured],
+        "multiprocessors": [cores, measured], "l2_bytes": [cache, assumed if kind == "cpu" else measured],
+        "board_watts": [100, assumed],
+        "peak_flops": {"float32": [flops, measured]}, "achieved_permille": {"float32": [1000, measured]},
+        "launch_floor_ns": [2000 if kind == "cpu" else 10000, assumed],
+        "link": {"kind": "none", "bytes_per_s": [1000000000, assumed], "latency_ns": [1000, assumed]},
+        "allocator_rounding_bytes": [1 if kind == "cpu" else 512, assumed],
+        "overhead_bytes": [0 if kind == "cpu" else 524288000, assumed],
+    }
+
+
+def _cpu_figures(now: Callable[[], int]) -> dict:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    title = f"this machine's CPU, {_threads_text()}"
+    return _figures("cpu", now, "cpu", title, platform.machine() or "cpu", "ddr", memory, torch.get_num_threads(), 16 << 20)
+
+
+def _cuda_figures(now: Callable[[], int]) -> dict:
+    p = torch.cuda.get_device_properties(0)
+    cache = getattr(p, "L2_cache_size", 0) or 4 << 20
+    kind = "rocm" if torch.version.hip else "cuda"
+    return _figures("cuda", now, kind, p.name, f"{p.major}.{p.minor}", "hbm", p.total_memory, p.multi_processor_count, cache)
