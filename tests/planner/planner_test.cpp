@@ -22,6 +22,7 @@ cost::StepCost cost_of(const Times& times) {
     cost.ops.back().total_ps = ps;
   }
   cost.region_ps = times.region_ps;
+  cost.region_save_ps = times.region_save_ps;
   cost.region_rng_ps = times.region_rng_ps;
   return cost;
 }

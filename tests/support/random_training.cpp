@@ -34,6 +34,7 @@ class Program {
     planner::Times times;
     for (std::size_t i = 0; i < b_.tables().ops.size(); ++i) times.op_ps.push_back(time());
     times.region_ps = random_.chance(60) ? 0 : random_.between(0, 3);
+    times.region_save_ps = random_.chance(70) ? 0 : random_.between(0, 2);
     times.region_rng_ps = random_.chance(60) ? 0 : random_.between(0, 2);
     return {std::move(b_).finish(), std::move(times)};
   }

@@ -188,6 +188,7 @@ Times times_of(const cost::StepCost& cost) {
   times.op_ps.reserve(cost.ops.size());
   for (const cost::Time& time : cost.ops) times.op_ps.push_back(time.total_ps);
   times.region_ps = cost.region_ps;
+  times.region_save_ps = cost.region_save_ps;
   times.region_rng_ps = cost.region_rng_ps;
   return times;
 }

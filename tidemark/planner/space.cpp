@@ -129,6 +129,7 @@ class Finder {
   // One walk over the region: what is in it that matters.
   Exclusion look_at_region(Candidate& c) {
     bool any_save = false;
+    save_count_ = 0;
     bool all_released = true;
     std::uint32_t last_release = 0;
     c.trigger = kNever;
@@ -153,6 +154,7 @@ class Finder {
         case EventKind::kPack:
           if (!t_.saves[event.id].hooked) break;
           any_save = true;
+          ++save_count_;
           c.last_pack = at;
           c.trigger = std::min(c.trigger, unpacked_[event.id]);
           all_released = all_released && released_[event.id] != kNever;
@@ -169,7 +171,7 @@ class Finder {
 
   Exclusion add_choices(Candidate& c) {
     const bool is_recomputed = c.trigger != kNever;
-    c.base_ps = times_.region_ps + (c.preserve_rng ? times_.region_rng_ps : 0);
+    c.base_ps = times_.region_ps + save_count_ * times_.region_save_ps + (c.preserve_rng ? times_.region_rng_ps : 0);
     for (plan::Group& group : plan::find_groups(step_, s_.index, c.call)) {
       Choice choice;
       choice.is_reached = false;
@@ -212,6 +214,7 @@ class Finder {
   std::vector<std::uint8_t> may_be_unit_;
   std::vector<Freedom> wished_;  // by op; empty without patterns
   bool has_random_ = false;
+  std::int64_t save_count_ = 0;
 };
 
 }  // namespace
@@ -248,6 +251,7 @@ std::int64_t recompute_ps(const Step& step, const EventIndex& index, const Times
       const Event& event = t.events[at];
       if (event.kind != EventKind::kPack || !t.saves[event.id].hooked) continue;
       if (unit.early_stop) stop = at + 1;
+      sum += times.region_save_ps;
       is_recomputed = is_recomputed || is_unpacked[event.id] != 0;
     }
     if (!is_recomputed) continue;

@@ -84,6 +84,7 @@ struct Space {
 struct Times {
   std::vector<std::int64_t> op_ps;  // by op
   std::int64_t region_ps = 0;       // per unit
+  std::int64_t region_save_ps = 0;  // per tensor that autograd saves in a unit
   std::int64_t region_rng_ps = 0;   // per unit that keeps the RNG state
 };
 
