@@ -158,28 +158,25 @@ Tensor flash_cuda(Runtime& rt, const Tensor& query, const Tensor& key, const Ten
                   const AttentionOptions& options, double scale) {
   static const Op op("aten._scaled_dot_product_flash_attention.default");
   const std::int64_t width = query.size(-1);
-  const std::int64_t padding = (8 - width % 8) % 8;                // the kernel wants multiples of eight
-  if (padding == 0 && options.dropout == 0 && !options.is_causal)  // defaults at the end are left out
-    return first_of(op.all(rt, {{"query", query}, {"key", key}, {"value", value}, {"scale", scale}}));
-  if (padding == 0 && !options.is_causal)
-    return first_of(op.all(
-        rt, {{"query", query}, {"key", key}, {"value", value}, {"dropout_p", options.dropout}, {"scale", scale}}));
-  if (padding == 0)
-    return first_of(op.all(rt, {{"query", query},
-                                {"key", key},
-                                {"value", value},
+  const auto run = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    if (options.dropout == 0 && !options.is_causal)  // defaults at the end are left out
+      return first_of(op.all(rt, {{"query", q}, {"key", k}, {"value", v}, {"scale", scale}}));
+    if (!options.is_causal)
+      return first_of(
+          op.all(rt, {{"query", q}, {"key", k}, {"value", v}, {"dropout_p", options.dropout}, {"scale", scale}}));
+    return first_of(op.all(rt, {{"query", q},
+                                {"key", k},
+                                {"value", v},
                                 {"dropout_p", options.dropout},
                                 {"is_causal", options.is_causal},
                                 {"scale", scale}}));
+  };
+  const std::int64_t padding = (8 - width % 8) % 8;  // the kernel wants multiples of eight
+  if (padding == 0) return run(query, key, value);
   Tensor q = padded(rt, query, padding);
   Tensor k = padded(rt, key, padding);
   Tensor v = padded(rt, value, padding);
-  Tensor out = first_of(op.all(rt, {{"query", q},
-                                    {"key", k},
-                                    {"value", v},
-                                    {"dropout_p", options.dropout},
-                                    {"is_causal", options.is_causal},
-                                    {"scale", scale}}));
+  Tensor out = run(q, k, v);
   Tensor result = ops::slice(rt, out, 3, 0, width);
   ops::drop(q, k, v, out);
   return result;

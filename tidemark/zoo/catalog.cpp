@@ -245,6 +245,10 @@ void check_family(const LlamaConfig& c) {
   require_divides("num_key_value_heads", c.kv_heads, c.heads, "num_attention_heads");
   if (c.head_width() % 2 != 0)
     refuse("head_dim", "an even number: rotary positions pair its elements", fmt::format("{}", c.head_width()));
+  constexpr std::int64_t kMostShared = 256;  // wider ones are repeated by the library before attention
+  if (c.kv_heads != c.heads && c.head_width() > kMostShared)
+    refuse("head_dim", "at most 256 where queries share key heads, in native models",
+           fmt::format("{}", c.head_width()));
   require_probability("attention_dropout", c.attention_dropout);
   require_eps("rms_norm_eps", c.rms_eps);
   require_size("num_local_experts", c.experts, 0, 1 << 16);

@@ -44,6 +44,14 @@ class Keys {
     const Json* value = find(key);
     return value == nullptr ? otherwise : whole(key, *value);
   }
+  // A size that may be left out: `otherwise` stands for that, and cannot be said.
+  std::int64_t size_or(const char* key, std::int64_t otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    const std::int64_t size = whole(key, *value);
+    if (size < 1) refuse(at(key), "there is no such model", "a whole number from 1 on, or null", shown(*value));
+    return size;
+  }
   std::vector<std::int64_t> integers(const char* key, std::vector<std::int64_t> otherwise) const {
     constexpr std::size_t kMost = 1000;
     const Json* value = find(key);
@@ -109,6 +117,12 @@ class Keys {
              std::to_string(row));
     return row < 0 ? row + vocabulary : row;
   }
+  // Refuses a key that the library takes for another one.
+  void refuse_other_name(const char* key, const char* name) const {
+    const Json* value = find(key);
+    if (value == nullptr || (find(name) != nullptr && *find(name) == *value)) return;
+    refuse(at(key), "native models read this under its other name", name, {});
+  }
   // Refuses any value but nothing, false, zero and an empty list or object.
   void expect_nothing(const char* key) const {
     const Json* value = find(key);
@@ -164,12 +178,16 @@ std::int64_t window_of(const Keys& k, std::int64_t otherwise) {
 
 Config read_gpt2(const Keys& k) {
   Gpt2Config c;
+  k.refuse_other_name("max_position_embeddings", "n_positions");
+  k.refuse_other_name("num_hidden_layers", "n_layer");
+  k.refuse_other_name("num_attention_heads", "n_head");
+  k.refuse_other_name("hidden_size", "n_embd");
   c.layers = k.integer("n_layer");
   c.width = k.integer("n_embd");
   c.heads = k.integer("n_head");
   c.vocabulary = k.integer("vocab_size");
   c.positions = k.integer("n_positions", 1024);
-  c.inner = k.integer("n_inner", 0);
+  c.inner = k.size_or("n_inner", 0);
   c.embedding_dropout = k.number("embd_pdrop", c.embedding_dropout);
   c.attention_dropout = k.number("attn_pdrop", c.attention_dropout);
   c.residual_dropout = k.number("resid_pdrop", c.residual_dropout);
@@ -192,7 +210,7 @@ LlamaConfig read_decoder(const Keys& k, const char* family) {
   c.inner = k.integer("intermediate_size");
   c.heads = k.integer("num_attention_heads");
   c.kv_heads = kv_heads_of(k, c.heads, c.heads);
-  c.head = k.integer("head_dim", 0);
+  c.head = k.size_or("head_dim", 0);
   c.vocabulary = k.integer("vocab_size");
   c.positions = k.integer("max_position_embeddings", 2048);
   c.tied = k.flag("tie_word_embeddings", false);
@@ -217,6 +235,7 @@ Config read_gemma(const Keys& k) {
   c.kv_heads = kv_heads_of(k, c.heads, 16);
   c.qkv_bias = c.output_bias = k.flag("attention_bias", false);
   // Older files have hidden_act: gelu and are run with the approximation all the same.
+  k.expect_flag("use_bidirectional_attention", false);
   k.expect_text("hidden_activation", {"gelu_pytorch_tanh"});
   k.expect_text("hidden_act", {"gelu_pytorch_tanh", "gelu"});
   return c;
@@ -238,7 +257,7 @@ Config read_t5(const Keys& k) {
   c.layer_norm_eps = k.number("layer_norm_epsilon", 1e-6);
   k.expect_text("feed_forward_proj", {"relu", "gated-gelu"});
   c.gated = k.text("feed_forward_proj", "relu") == "gated-gelu";
-  c.scales_output = k.flag("tie_word_embeddings", true);
+  c.scales_output = k.flag("scale_decoder_outputs", k.flag("tie_word_embeddings", true));
   k.expect_flag("is_encoder_decoder", true);
   if (k.padding(c.vocabulary, 0) < 0)
     refuse(k.at("pad_token_id"), "the decoder is given this token in place of labels that do not count", "a token",
@@ -270,6 +289,7 @@ Config read_mixtral(const Keys& k) {
   c.kv_heads = kv_heads_of(k, c.heads, 8);
   k.expect_nothing("router_jitter_noise");
   k.expect_flag("output_router_logits", false);
+  k.refuse_other_name("num_experts", "num_local_experts");
   c.experts = k.integer("num_local_experts", 8);
   c.chosen = k.integer("num_experts_per_tok", 2);
   if (c.experts < 1) refuse(k.at("num_local_experts"), "there is no such model", "a whole number from 1 on", {});
@@ -394,6 +414,7 @@ Config parse_config(std::string_view text, const std::string& place) {
   for (const Type& type : kTypes) {
     if (type.name != name) continue;
     keys.expect_nothing("quantization_config");
+    keys.expect_flag("output_hidden_states", false);  // they would live longer
     Config config = type.read(keys);
     try {
       check(config);
