@@ -168,3 +168,10 @@ def test_attention_by_the_flash_kernel():
 def test_options_that_cannot_be(options, words):
     with pytest.raises(tidemark.Error, match=words):
         tidemark.native(families.pairs()["llama"][0], **options)
+
+
+def test_flash_attention_pads_odd_heads_without_a_mask():
+    config, options, build = families._language("BertForMaskedLM", {**families.BERT, "hidden_size": 33, "num_attention_heads": 3})
+    native = tidemark.native(config, form="foreach", dtype="bfloat16", target="cuda", **options)
+    difference = first_difference(native, captured(build, dtype=torch.bfloat16, target="cuda"), family="bert")
+    assert not difference, difference
