@@ -10,6 +10,7 @@
 #include <set>
 
 #include "../support/random_training.h"
+#include "../support/random_workspace.h"
 #include "brute_force.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/planner/build_problem.h"
@@ -80,14 +81,27 @@ std::optional<std::vector<Path>> paths_of(const Space& space, const Problem& pro
   return paths;
 }
 
-void check_one(std::uint64_t seed, Checked& total, bool odd) {
-  const test::RandomTraining t = test::random_training(seed, {.may_be_odd = odd});
-  const std::vector<test::Tried> tried = test::try_all(t.step, t.times, 4000);
+struct Kind {
+  bool is_odd = false;
+  bool has_workspace = false;
+  std::int64_t round_to_bytes = 1;
+};
+
+void check_one(std::uint64_t seed, Checked& total, const Kind& kind) {
+  const test::RandomTraining t = test::random_training(seed, {.may_be_odd = kind.is_odd});
+  test::Random random(seed);
+  memory::WorkspaceTable table;
+  if (kind.has_workspace) table = test::likely_workspace(t.step, random);
+  const ProblemOptions options{.workspace = kind.has_workspace ? &table : nullptr,
+                               .round_to_bytes = kind.round_to_bytes};
+  const memory::ReplayOptions replay_options{.workspace = options.workspace, .round_to_bytes = kind.round_to_bytes};
+  const std::vector<test::Tried> tried =
+      test::try_all(t.step, t.times, 4000, options.workspace, options.round_to_bytes);
   if (tried.empty()) return;
   ++total.steps;
   total.plans += static_cast<std::int64_t>(tried.size());
   const Space space = find_space(t.step, t.times);
-  const Problem problem = build_problem(t.step, space);
+  const Problem problem = build_problem(t.step, space, options);
   if (problem.is_exact) ++total.exact;
   for (const test::Tried& one : tried) {
     const auto paths = paths_of(space, problem, one.plan);
@@ -128,7 +142,7 @@ void check_one(std::uint64_t seed, Checked& total, bool odd) {
       const std::int64_t found = s.end == SolveEnd::kOptimal ? s.time_ps : std::numeric_limits<std::int64_t>::max();
       if (s.end == SolveEnd::kOptimal && problem.is_exact) {
         const plan::Plan plan = plan_of(space, solver.problem(), s.paths);
-        const std::int64_t replayed = memory::replay(t.step, plan).peak.total_bytes;
+        const std::int64_t replayed = memory::replay(t.step, plan, replay_options).peak.total_bytes;
         EXPECT_LE(replayed, budget) << "seed " << seed;
         EXPECT_EQ(replayed, s.peak_bytes) << "seed " << seed;
         EXPECT_EQ(recompute_ps(t.step, space.index, t.times, plan), s.time_ps) << "seed " << seed;
@@ -142,26 +156,37 @@ void check_one(std::uint64_t seed, Checked& total, bool odd) {
     }
 }
 
+// TIDEMARK_CAMPAIGN=1 is the long run; another number is how many.
 std::uint64_t step_count(std::uint64_t few) {
   const char* campaign = std::getenv("TIDEMARK_CAMPAIGN");
-  return campaign == nullptr ? few : std::max<std::uint64_t>(50'000, std::strtoull(campaign, nullptr, 10));
+  if (campaign == nullptr) return few;
+  const std::uint64_t count = std::strtoull(campaign, nullptr, 10);
+  return count > 1 ? count : 50'000;
 }
 
-TEST(Exact, EqualsBruteForceOverTheReplay) {
+Checked check_many(std::uint64_t few, const Kind& kind) {
   Checked total;
-  for (std::uint64_t seed = 1; seed <= step_count(80) && !HasFailure(); ++seed) check_one(seed, total, false);
+  for (std::uint64_t seed = 1; seed <= step_count(few) && !::testing::Test::HasFailure(); ++seed)
+    check_one(seed, total, kind);
   fmt::print(
       "{} steps, {} of them with a model that is exact, {} plans replayed, {} compared with the model, {} budgets\n",
       total.steps, total.exact, total.plans, total.modelled, total.budgets);
+  EXPECT_GT(total.steps * 2, static_cast<std::int64_t>(few));
+  return total;
+}
+
+TEST(Exact, EqualsBruteForceOverTheReplay) {
+  const Checked total = check_many(80, {});
   EXPECT_GT(total.exact * 10, total.steps * 8);
 }
 
-// Nodes that never run, saves that stay: the model may be below what a replay says, never above.
-TEST(Exact, IsABoundForOddSteps) {
-  Checked total;
-  for (std::uint64_t seed = 1; seed <= step_count(80) && !HasFailure(); ++seed) check_one(seed, total, true);
-  EXPECT_GT(total.steps, 40);
+TEST(Exact, EqualsBruteForceWithWorkspaceAndRounding) {
+  const Checked total = check_many(60, {.has_workspace = true, .round_to_bytes = 512});
+  EXPECT_GT(total.exact * 2, total.steps);
 }
+
+// Nodes that never run, saves that stay: the model may be below what a replay says, never above.
+TEST(Exact, IsABoundForOddSteps) { check_many(60, {.is_odd = true, .has_workspace = true}); }
 
 }  // namespace
 }  // namespace tidemark::planner

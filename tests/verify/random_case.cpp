@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include <set>
 
 #include "../support/random.h"
 #include "../support/random_plan.h"
 #include "../support/random_step.h"
+#include "../support/random_workspace.h"
 #include "../support/shake_step.h"
 #include "tidemark/base/error.h"
 
@@ -15,47 +15,7 @@ namespace tidemark::test {
 
 namespace {
 
-using memory::WorkspaceStepKind;
-
 constexpr std::size_t kRunnersUp = 64;  // as many as a replay gives
-
-std::vector<memory::WorkspaceStep> random_steps(Random& random) {
-  static const std::vector<std::int64_t> kBytes = {0, 1, 100, 511, 512, 4096, 300000};
-  std::vector<memory::WorkspaceStep> steps;
-  std::vector<std::int64_t> taken;  // and not given back
-  std::int64_t takes = 0;
-  for (std::int64_t i = random.between(0, 6); i > 0; --i) {
-    switch (random.below(3)) {
-      case 0:
-        steps.push_back({WorkspaceStepKind::kMake, random.between(0, 2)});
-        break;
-      case 1:
-        steps.push_back({WorkspaceStepKind::kTake, random.pick(kBytes)});
-        taken.push_back(takes++);
-        break;
-      default:
-        if (taken.empty()) break;
-        random.shuffle(taken);
-        steps.push_back({WorkspaceStepKind::kGive, taken.back()});
-        taken.pop_back();
-        break;
-    }
-  }
-  return steps;
-}
-
-memory::WorkspaceTable random_table(const step::Step& step, Random& random) {
-  memory::WorkspaceTable table;
-  std::set<std::string> keys;
-  for (std::uint32_t op = 0; op < step.tables().ops.size(); ++op)
-    keys.insert(memory::workspace_key(step, step::OpId(op)));
-  const int chance = static_cast<int>(random.between(0, 80));
-  for (const std::string& key : keys) {
-    if (random.chance(chance)) table.rows.push_back({key, random_steps(random)});
-    if (random.chance(chance / 2)) table.rows.push_back({key + " watched", random_steps(random)});
-  }
-  return table;
-}
 
 std::string text_of(const verify::Change& c) {
   return fmt::format("{}{} of {} ({}), then {}; event {}, op {}, unit {}", c.comes ? "+" : "", c.bytes, c.block,
@@ -183,7 +143,7 @@ RandomCase random_case(std::uint64_t seed) {
   step::Step step = random.chance(70) ? shake(plain, shake_seed) : plain;
   plan::Plan plan = random_plan(step, random.next());
   memory::WorkspaceTable table;
-  if (random.chance(70)) table = random_table(step, random);
+  if (random.chance(70)) table = random_workspace(step, random);
   const bool rounds = random.chance(20);
   const bool early_stop = random.chance(80);
   const bool preserve_rng = random.chance(80);

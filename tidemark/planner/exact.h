@@ -18,7 +18,6 @@ namespace tidemark::planner {
 struct ExactOptions {
   std::int64_t budget_bytes = 0;
   std::int64_t max_work = 50'000'000;                                // entries of lists, in all
-  std::int64_t known_ps = std::numeric_limits<std::int64_t>::max();  // the time of a plan that is known to fit
 };
 
 // One step of a path.
@@ -32,7 +31,6 @@ using Path = std::vector<ArcUse>;
 
 enum class SolveEnd : std::uint8_t {
   kOptimal,
-  kKnownIsBest,  // nothing is cheaper than `known_ps`
   kInfeasible,
   kLimit,  // `path`, if there is one, fits; `bound_ps` holds
 };

@@ -22,8 +22,6 @@ struct OpPattern {
 };
 
 OpPattern parse_op_pattern(std::string_view text) {
-  // The FQN ends at the last "::": custom ops may have one of their own in "FQN::ns::op.default", so a name with dots
-  // after the first is what counts.
   const std::size_t at = text.find("::");
   if (at == std::string_view::npos) return {"*", text};
   return {text.substr(0, at), text.substr(at + 2)};
@@ -103,7 +101,7 @@ class Finder {
                  .problem = "it matches nothing in this step",
                  .expected = std::string(expected),
                  .got = {},
-                 .remedy = "`tidemark inspect --modules` lists what there is"});
+                 .remedy = "`tidemark memory STEP --by module` lists modules, `tidemark inspect STEP --dump` every op"});
   }
 
   void add(CallId call) {

@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
+#include "cost_text.h"
 #include "text_layout.h"
 #include "tidemark/base/bytes.h"
 #include "tidemark/base/duration.h"
 #include "tidemark/plan/event_index.h"
-#include "tidemark/plan/plan_file.h"
 #include "tidemark/step/dump.h"
-#include "tidemark/step/fingerprint.h"
 #include "tidemark/step/op_name.h"
 
 namespace tidemark::cli {
@@ -25,12 +23,6 @@ using planner::Termination;
 
 constexpr std::size_t kMostUnits = 12;   // rows of what is checkpointed
 constexpr std::size_t kMostHolders = 3;  // categories of the peak
-
-std::string percent(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? "-" : fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-double ms(std::int64_t ps) { return static_cast<double>(ps) / static_cast<double>(kPsPerMs); }
 
 // What a unit does, told so that equal layers say the same.
 struct UnitText {
