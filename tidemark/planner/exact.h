@@ -17,7 +17,7 @@ namespace tidemark::planner {
 
 struct ExactOptions {
   std::int64_t budget_bytes = 0;
-  std::int64_t max_work = 50'000'000;                                // entries of lists, in all
+  std::int64_t max_work = 50'000'000;  // entries of lists, in all
 };
 
 // One step of a path.

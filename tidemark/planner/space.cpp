@@ -96,12 +96,13 @@ class Finder {
   }
 
   [[noreturn]] static void refuse(const std::string& pattern, std::string_view expected) {
-    throw Error({.kind = ErrorKind::kInput,
-                 .place = "pattern '" + pattern + "'",
-                 .problem = "it matches nothing in this step",
-                 .expected = std::string(expected),
-                 .got = {},
-                 .remedy = "`tidemark memory STEP --by module` lists modules, `tidemark inspect STEP --dump` every op"});
+    throw Error(
+        {.kind = ErrorKind::kInput,
+         .place = "pattern '" + pattern + "'",
+         .problem = "it matches nothing in this step",
+         .expected = std::string(expected),
+         .got = {},
+         .remedy = "`tidemark memory STEP --by module` lists modules, `tidemark inspect STEP --dump` every op"});
   }
 
   void add(CallId call) {
