@@ -26,6 +26,9 @@ void bind_device(nb::module_& m) {
       .def_ro("generation", &device::Device::generation, "The compute capability, \"9.0\"; \"gfx942\"; \"avx2\".")
       .def_prop_ro(
           "memory_bytes", [](const device::Device& d) { return d.memory_bytes.value; }, "How much memory it has.")
+      .def_prop_ro(
+          "overhead_bytes", [](const device::Device& d) { return d.overhead_bytes.value; },
+          "What of it is not there for tensors: contexts, kernels, libraries.")
       .def("__repr__", [](const device::Device& d) { return "<tidemark.Device " + d.name + ">"; });
   m.def(
       "find_device", &device::find_device, "name_or_path"_a,

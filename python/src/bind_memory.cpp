@@ -15,6 +15,7 @@
 
 #include "bindings.h"
 #include "casters.h"
+#include "plan_of.h"
 #include "tidemark/base/error.h"
 #include "tidemark/memory/caching_allocator.h"
 #include "tidemark/memory/module_table.h"
@@ -238,16 +239,9 @@ void bind_timeline(nb::module_& m) {
       });
 }
 
-// The table that capture or load gave the step, when none is named.
-const WorkspaceTable* workspace_of(nb::handle step) {
-  const nb::object own = nb::getattr(step, "workspace", nb::none());
-  return own.is_none() ? nullptr : &nb::cast<const WorkspaceTable&>(own);
-}
-
-TimelineOf simulate(nb::handle_t<Step> step, const Plan* plan, const WorkspaceTable* workspace, bool early_stop,
+TimelineOf simulate(nb::handle_t<Step> step, const PlanOf* plan, const WorkspaceTable* workspace, bool early_stop,
                     bool preserve_rng, bool events, std::int64_t round_to_bytes) {
-  const Plan none;
-  const Plan& used = plan == nullptr ? none : *plan;
+  const Plan used = plan == nullptr ? Plan{} : plan->in(nb::cast<const Step&>(step));
   const ReplayOptions options{.workspace = workspace != nullptr ? workspace : workspace_of(step),
                               .round_to_bytes = round_to_bytes,
                               .early_stop = early_stop,

@@ -1,20 +1,29 @@
 #include <nanobind/operators.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bindings.h"
 #include "casters.h"
+#include "plan_of.h"
+#include "tidemark/base/atomic_file.h"
+#include "tidemark/base/duration.h"
+#include "tidemark/base/error.h"
+#include "tidemark/cost/step_cost.h"
+#include "tidemark/device/catalog.h"
 #include "tidemark/plan/groups.h"
 #include "tidemark/plan/legality.h"
-#include "tidemark/plan/plan.h"
+#include "tidemark/plan/plan_file.h"
 #include "tidemark/plan/policies.h"
+#include "tidemark/planner/facts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -39,10 +48,53 @@ Plan make_plan_of(const std::vector<UnitPair>& units, bool preserve_rng, bool ea
   return plan;
 }
 
-std::vector<UnitPair> units_of(const Plan& plan) {
+const Plan& ids_of(const PlanOf& self) {
+  if (self.plan) return *self.plan;
+  throw Error({.kind = ErrorKind::kInput,
+               .place = "plan",
+               .problem = "a loaded plan has no ids of calls and ops",
+               .expected = "its step",
+               .got = {},
+               .remedy = "Plan.load(path, step)"});
+}
+
+const PortablePlan& words_of(PlanOf& self) {
+  if (self.words) return *self.words;
+  if (self.step.is_none())
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "plan",
+                 .problem = "the plan does not know its step",
+                 .expected = "one of tidemark.plan() or Plan.load()",
+                 .got = "a plan of ids",
+                 .remedy = "Plan(units, step=step)"});
+  const Step& step = nb::cast<const Step&>(self.step);
+  const device::Device device = device::find_device("cpu");
+  const planner::PlannerOptions options{.workspace = workspace_of(self.step)};
+  self.words =
+      describe(step, *self.plan,
+               planner::facts_of_given(step, cost::price_step(step, device), *self.plan, device.name, options));
+  self.step = nb::none();
+  return *self.words;
+}
+
+std::vector<UnitPair> units_of(const PlanOf& self) {
   std::vector<UnitPair> units;
-  for (const Unit& unit : plan.units) units.emplace_back(unit.call, unit.saved_ops);
+  for (const Unit& unit : ids_of(self).units) units.emplace_back(unit.call, unit.saved_ops);
   return units;
+}
+
+std::size_t unit_count(const PlanOf& self) { return self.plan ? self.plan->units.size() : self.words->units.size(); }
+
+PlanOf load_plan(const std::filesystem::path& path, const Step* step) {
+  PortablePlan words = read_portable_plan(path.string());
+  std::optional<Plan> plan;
+  if (step != nullptr) plan = find_in(*step, words, path.string());
+  return {std::move(plan), std::move(words), nb::none()};
+}
+
+bool are_equal(PlanOf& a, PlanOf& b) {
+  if (a.plan && b.plan) return *a.plan == *b.plan;
+  return words_of(a) == words_of(b);
 }
 
 nb::list check_to_python(const Step& step, const Plan& plan) {
@@ -58,35 +110,80 @@ nb::list check_to_python(const Step& step, const Plan& plan) {
   return list;
 }
 
+double ms(std::int64_t ps) { return static_cast<double>(ps) / static_cast<double>(kPsPerMs); }
+
 void bind_plan_class(nb::module_& m) {
-  nb::class_<Plan>(m, "Plan",
-                   "What to checkpoint in a step: units, each a module call and the ops in it that are saved rather\n"
-                   "than recomputed. A plan without units is plain training.")
+  nb::class_<PlanOf>(m, "Plan",
+                     "What to checkpoint in a step: units, each a module call and the ops in it that are saved rather\n"
+                     "than recomputed. A plan without units is plain training.")
       .def(
           "__init__",
-          [](Plan* self, const std::vector<UnitPair>& units, bool preserve_rng, bool early_stop) {
-            new (self) Plan(make_plan_of(units, preserve_rng, early_stop));
+          [](PlanOf* self, const std::vector<UnitPair>& units, bool preserve_rng, bool early_stop, nb::object step) {
+            new (self) PlanOf{make_plan_of(units, preserve_rng, early_stop), {}, std::move(step)};
           },
           "units"_a = std::vector<UnitPair>(), nb::kw_only(), "preserve_rng"_a = true, "early_stop"_a = true,
+          "step"_a = nb::none(),
           nb::sig("def __init__(self, units: typing.Sequence[tuple[int, typing.Sequence[int]]] = [], *, "
-                  "preserve_rng: bool = True, early_stop: bool = True) -> None"),
-          "`units` are pairs of a call's id and the ids of its saved ops.")
+                  "preserve_rng: bool = True, early_stop: bool = True, step: Step | None = None) -> None"),
+          "`units` are pairs of a call's id and the ids of its saved ops. A plan that knows its step can be saved and\n"
+          "applied.")
       .def_static(
           "policy",
-          [](const Step& step, std::string_view policy, bool preserve_rng, bool early_stop) {
-            return make_plan(step, parse_policy(policy), {preserve_rng, early_stop});
+          [](nb::handle_t<Step> step, std::string_view policy, bool preserve_rng, bool early_stop) {
+            return PlanOf{make_plan(nb::cast<const Step&>(step), parse_policy(policy), {preserve_rng, early_stop}),
+                          {},
+                          nb::borrow(step)};
           },
           "step"_a, "policy"_a, nb::kw_only(), "preserve_rng"_a = true, "early_stop"_a = true,
           "The plan that \"none\", \"full\", \"every:K\" or \"selective\" means for a step.")
+      .def_static("load", &load_plan, "path"_a, "step"_a = nb::none(),
+                  nb::sig("def load(path: str | os.PathLike[str], step: Step | None = None) -> Plan"),
+                  "Reads a plan file. Without its step a plan can be applied and saved; with it, its units have ids.")
+      .def(
+          "save",
+          [](PlanOf& self, const std::filesystem::path& path) {
+            write_file_atomically(path.string(), write_plan(words_of(self)));
+          },
+          "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+          "Writes the plan file, whole or not at all; docs/plan_format.md is the format.")
+      .def(
+          "to_json", [](PlanOf& self) { return write_plan(words_of(self)); }, "The text of the plan file.")
+      .def(
+          "apply",
+          [](nb::object self, nb::object model, bool check_ranks) {
+            nb::module_::import_("tidemark._apply.apply").attr("apply")(self, model, check_ranks);
+          },
+          "model"_a, nb::kw_only(), "check_ranks"_a = true,
+          nb::sig("def apply(self, model: typing.Any, *, check_ranks: bool = True) -> None"),
+          "Makes the model's module calls run under checkpoints as the plan says, from the next forward on.\n"
+          "`tidemark.remove(model)` takes it back. With torch.distributed, all ranks have to apply the same plan, "
+          "unless\n"
+          "`check_ranks` is False. docs/apply.md has the rules.")
+      .def_prop_ro(
+          "hash", [](PlanOf& self) { return hash_of(words_of(self)).hex(); },
+          "32 digits, the same for the same plan on every rank: a key for caches.")
+      .def_prop_ro(
+          "fingerprint", [](PlanOf& self) { return words_of(self).fingerprint.hex(); }, "Of the step it is for.")
+      .def_prop_ro("device", [](PlanOf& self) { return words_of(self).facts.device; })
+      .def_prop_ro("budget_bytes", [](PlanOf& self) { return words_of(self).facts.budget_bytes; })
+      .def_prop_ro("reserve_bytes", [](PlanOf& self) { return words_of(self).facts.reserve_bytes; })
+      .def_prop_ro(
+          "peak_bytes", [](PlanOf& self) { return words_of(self).facts.peak_bytes; }, "Of the step, predicted.")
+      .def_prop_ro(
+          "recompute_ms", [](PlanOf& self) { return ms(words_of(self).facts.recompute_ps); }, "Predicted.")
       .def_prop_ro("units", &units_of, nb::for_getter(nb::sig("def units(self) -> list[tuple[int, list[int]]]")),
                    "Pairs of a call's id and the ids of its saved ops; a copy.")
       .def(
-          "check", [](const Plan& self, const Step& step) { return check_to_python(step, self); }, "step"_a,
+          "check", [](const PlanOf& self, const Step& step) { return check_to_python(step, self.in(step)); }, "step"_a,
           nb::sig("def check(self, step: Step) -> list[dict[str, typing.Any]]"),
           "What is wrong with the plan for this step, as dicts of kind, unit, op and text; empty when it is legal.")
-      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__", [](const Plan& self) { return self.units.size(); })
-      .def("__repr__", [](const Plan& self) { return "<Plan of " + std::to_string(self.units.size()) + " units>"; });
+      .def("__len__", &unit_count, "How many units it has.")
+      .def("__bool__", [](const PlanOf&) { return true; })
+      .def(
+          "__eq__", [](PlanOf& self, PlanOf& other) { return are_equal(self, other); }, nb::is_operator(),
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const PlanOf& self) { return unit_count(self); })
+      .def("__repr__", [](const PlanOf& self) { return "<Plan of " + std::to_string(unit_count(self)) + " units>"; });
 }
 
 void bind_groups(nb::module_& m) {

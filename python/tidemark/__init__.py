@@ -5,10 +5,13 @@ Everything it says is a function of one recorded training step, the `Step`:
     step = tidemark.capture(step_fn, model, optimizer)
     timeline = tidemark.simulate(step, tidemark.Plan.policy(step, "full"))
     print(timeline.peak_bytes, timeline.by_category)
+    result = tidemark.plan(step, budget="8GB", device="cpu")
+    print(result.termination, result.peak_bytes, result.recompute_ms)
 
 PyTorch is imported only by the functions that use it, never by `import tidemark`.
 """
 
+from ._apply.errors import DriftError
 from ._capture.errors import CaptureError
 from ._core import (
     ALIAS_KINDS,
@@ -32,6 +35,7 @@ from ._core import (
     Op,
     Pass,
     Plan,
+    PlanResult,
     Region,
     Save,
     Source,
@@ -57,8 +61,10 @@ from ._core import (
     simulate,
     workspace_key,
 )
+from .applying import audit, check_ranks, fit, remove
 from .calibration import calibrate
 from .native_models import native
+from .planning import plan
 from .reference import ReferenceTracker, module_info
 from .recording import Recording, capture, capture_batch
 
@@ -71,6 +77,7 @@ __all__ = [
     "CaptureError",
     "DTYPES",
     "Device",
+    "DriftError",
     "EVENT_KINDS",
     "Error",
     "Group",
@@ -83,6 +90,7 @@ __all__ = [
     "PASS_KINDS",
     "Pass",
     "Plan",
+    "PlanResult",
     "REGION_KINDS",
     "ROLES",
     "Recording",
@@ -99,11 +107,14 @@ __all__ = [
     "Timeline",
     "WorkspaceTable",
     "__version__",
+    "audit",
     "calibrate",
     "capture",
     "capture_batch",
+    "check_ranks",
     "devices",
     "find_device",
+    "fit",
     "format_bytes",
     "format_bytes_exact",
     "groups",
@@ -112,8 +123,10 @@ __all__ = [
     "native",
     "parse_budget",
     "parse_bytes",
+    "plan",
     "price",
     "reference_tracker",
+    "remove",
     "simulate",
     "workspace_key",
 ]

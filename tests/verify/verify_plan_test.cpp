@@ -39,10 +39,12 @@ TEST(VerifyPlan, KnowsTheBudget) {
     const plan::Plan plan = test::random_plan(step, seed);
     if (!find_violations(step, plan).empty()) continue;
     ++tried;
-    const std::int64_t peak = replay(step, plan).peak_bytes;
+    const Replayed replayed = replay(step, plan);
+    const std::int64_t peak = replayed.peak_bytes;
     plan::PlanFile file{plan, {}, {}};
     file.facts.budget_bytes = peak + 7;
     file.facts.reserve_bytes = 7;
+    file.facts.start_bytes = replayed.start_bytes;
     file.facts.peak_bytes = peak;
     const Verdict fits = verify_plan(step, file);
     EXPECT_TRUE(fits.holds);
@@ -50,10 +52,11 @@ TEST(VerifyPlan, KnowsTheBudget) {
     EXPECT_EQ(fits.peak_bytes, peak);
     file.facts.reserve_bytes = 8;
     file.facts.peak_bytes = peak - 1;
+    ++file.facts.start_bytes;
     const Verdict over = verify_plan(step, file);
     EXPECT_FALSE(over.holds);
     EXPECT_NE(over.first_over, "");
-    EXPECT_EQ(over.wrong_figures.size(), 1u);
+    EXPECT_EQ(over.wrong_figures.size(), 2u);
   }
   EXPECT_GT(tried, 40);
 }

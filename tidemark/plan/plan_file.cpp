@@ -11,19 +11,17 @@
 #include "tidemark/base/byte_source.h"
 #include "tidemark/base/error.h"
 #include "tidemark/base/strict_json.h"
-#include "tidemark/plan/event_index.h"
-#include "tidemark/step/fingerprint.h"
 
 namespace tidemark::plan {
 
 namespace {
 
-using namespace step;
+using step::Step;
 using Json = nlohmann::ordered_json;
 using ReadJson = nlohmann::json;
 
 constexpr const char* kFormat = "tidemark-plan";
-constexpr std::int64_t kMajor = 1;
+constexpr std::int64_t kMajor = 2;
 constexpr std::int64_t kMinor = 0;
 constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
 constexpr JsonLimits kLimits = {.max_bytes = kMaxFileBytes, .max_depth = 8};
@@ -40,44 +38,92 @@ constexpr const char* kRemedy = "`tidemark plan STEP --device D --budget B -o FI
                .remedy = std::move(remedy)});
 }
 
-// The ops of a call and of the calls inside it, in the order in which they run.
-std::vector<OpId> ops_of(const Step& step, const EventIndex& index, CallId call) {
-  std::vector<OpId> ops;
-  const EventRange region = index.regions[call.index()];
-  for (std::uint32_t at = region.begin; at < region.end; ++at)
-    if (step.tables().events[at].kind == EventKind::kBegin) ops.emplace_back(step.tables().events[at].id);
-  return ops;
+Json shape_json(const Shape& shape) { return Json::array({shape.dtype, shape.sizes}); }
+
+Json model_json(const PortablePlan& plan) {
+  Json modules = Json::array();
+  for (const ModuleName& module : plan.modules) modules.push_back(Json::array({module.name, module.type}));
+  Json parameters = Json::array();
+  for (const ParameterShape& parameter : plan.parameters)
+    parameters.push_back(
+        Json::array({parameter.name, parameter.shape.dtype, parameter.shape.sizes, parameter.trainable}));
+  return Json{{"modules", std::move(modules)}, {"parameters", std::move(parameters)}};
 }
 
-Json units_json(const Step& step, const Plan& plan) {
-  const EventIndex index = index_events(step);
+Json bodies_json(const PortablePlan& plan) {
+  Json bodies = Json::array();
+  for (const Body& body : plan.bodies) {
+    Json inputs = Json::array();
+    for (const Shape& input : body.inputs) inputs.push_back(shape_json(input));
+    bodies.push_back(Json{{"inputs", std::move(inputs)}, {"ops", body.ops}});
+  }
+  return bodies;
+}
+
+Json calls_json(const PortablePlan& plan) {
+  Json calls = Json::object();
+  for (const CallCounts& counts : plan.calls) calls[counts.module] = counts.by_micro_batch;
+  return calls;
+}
+
+Json units_json(const PortablePlan& plan) {
   Json units = Json::array();
-  for (const Unit& unit : plan.units) {
-    const Call& call = step[unit.call];
+  for (const PortableUnit& unit : plan.units) {
+    const std::vector<std::string>& ops = plan.bodies[unit.body].ops;
     std::map<std::string_view, std::int64_t> counts;
     std::map<std::string_view, std::vector<std::int64_t>> saved;
-    for (const OpId op : ops_of(step, index, unit.call)) {
-      const std::string_view name = step.text(step[op].name);
-      const std::int64_t occurrence = counts[name]++;
-      if (unit.decision(op) == Decision::kSave) saved[name].push_back(occurrence);
+    std::size_t next = 0;
+    for (std::uint32_t i = 0; i < ops.size(); ++i) {
+      const std::int64_t occurrence = counts[ops[i]]++;
+      if (next < unit.saved.size() && unit.saved[next] == i) {
+        saved[ops[i]].push_back(occurrence);
+        ++next;
+      }
     }
-    Json ops = Json::object();
-    for (const auto& [name, occurrences] : saved) ops[std::string(name)] = occurrences;
-    units.push_back(Json{{"module", step.fqn(call.module)},
-                         {"call", call.index},
-                         {"micro_batch", step[call.pass].micro_batch},
-                         {"pass", std::string(step::name_of(step[call.pass].kind))},
+    Json by_name = Json::object();
+    for (const auto& [name, occurrences] : saved) by_name[std::string(name)] = occurrences;
+    units.push_back(Json{{"module", unit.module},
+                         {"call", unit.call},
+                         {"micro_batch", unit.micro_batch},
+                         {"pass", unit.pass},
                          {"preserve_rng", unit.preserve_rng},
                          {"early_stop", unit.early_stop},
-                         {"saved", std::move(ops)}});
+                         {"body", unit.body},
+                         {"saved", std::move(by_name)},
+                         {"reach", unit.reach},
+                         {"buffers", unit.buffers}});
   }
   return units;
 }
 
-std::string hash_of(const Json& body) {
+Json body_of(const PortablePlan& plan) {
+  const PlanFacts& facts = plan.facts;
+  return Json{{"format", kFormat},
+              {"version", kMajor},
+              {"minor", kMinor},
+              {"step", plan.fingerprint.hex()},
+              {"device", facts.device},
+              {"budget_bytes", facts.budget_bytes},
+              {"reserve_bytes", facts.reserve_bytes},
+              {"against", facts.against},
+              {"objective", "recompute_ps"},
+              {"termination", facts.termination},
+              {"predicted",
+               {{"start_bytes", facts.start_bytes},
+                {"peak_bytes", facts.peak_bytes},
+                {"recompute_ps", facts.recompute_ps},
+                {"bound_ps", facts.bound_ps},
+                {"smallest_peak_bytes", facts.smallest_peak_bytes}}},
+              {"units", units_json(plan)},
+              {"calls", calls_json(plan)},
+              {"bodies", bodies_json(plan)},
+              {"model", model_json(plan)}};
+}
+
+Hash128 hash_of_body(const Json& body) {
   Hasher hasher;
   hasher.add(std::string_view(body.dump()));
-  return hasher.digest().hex();
+  return hasher.digest();
 }
 
 const ReadJson& member(const ReadJson& object, const char* key, const std::string& place) {
@@ -111,44 +157,62 @@ bool flag(const ReadJson& object, const char* key, const std::string& place) {
   return value.get<bool>();
 }
 
+const ReadJson& list_at(const ReadJson& object, const char* key, const std::string& place) {
+  const ReadJson& value = member(object, key, place);
+  if (!value.is_array()) refuse(fmt::format("{}: {}", place, key), "this is no list", "a list", shown_in_error(value));
+  return value;
+}
+
+std::uint32_t small(const ReadJson& object, const char* key, const std::string& place) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  const std::int64_t value = integer(object, key, place);
+  if (value > kMost)
+    refuse(fmt::format("{}: {}", place, key), "this is too large", "a count below 2^31", std::to_string(value));
+  return static_cast<std::uint32_t>(value);
+}
+
+std::string text_of(const ReadJson& value, const std::string& place) {
+  if (!value.is_string()) refuse(place, "this is no text", "a string", shown_in_error(value));
+  return value.get<std::string>();
+}
+
+template <class Number>
+std::vector<Number> counts_of(const ReadJson& value, const std::string& place) {
+  constexpr std::uint64_t kMost = sizeof(Number) == 4 ? std::uint64_t{1} << 31 : std::uint64_t{1} << 62;
+  if (!value.is_array()) refuse(place, "this is no list", "a list of counts", shown_in_error(value));
+  std::vector<Number> counts;
+  for (const ReadJson& item : value) {
+    if (!item.is_number_unsigned() || item.get<std::uint64_t>() > kMost)
+      refuse(place, "this is no count", "a whole number from 0 on", shown_in_error(item));
+    counts.push_back(item.get<Number>());
+  }
+  return counts;
+}
+
 class Reader {
  public:
-  Reader(const Step& step, std::string name) : step_(step), name_(std::move(name)), index_(index_events(step)) {
-    for (std::uint32_t i = 0; i < step.tables().calls.size(); ++i) {
-      const Call& call = step.tables().calls[i];
-      const Pass& pass = step[call.pass];
-      calls_.emplace(Key{step.fqn(call.module), call.index, pass.micro_batch, std::string(step::name_of(pass.kind))},
-                     CallId(i));
-    }
-  }
+  explicit Reader(std::string name) : name_(std::move(name)) {}
 
-  PlanFile read(const ReadJson& json) {
+  PortablePlan read(const ReadJson& json) const {
     check_head(json);
-    PlanFile file;
-    file.fingerprint = fingerprint(step_);
-    const std::string of_file = text_at(json, "step", name_);
-    if (of_file != file.fingerprint.hex())
-      refuse(name_ + ": step", "the plan is of another step", "the fingerprint " + file.fingerprint.hex(), of_file,
-             "plan this step, or check the plan against the step it was made for");
-    read_facts(json, file.facts);
-    const ReadJson& units = member(json, "units", name_);
-    if (!units.is_array()) refuse(name_ + ": units", "this is no list", "a list of units", shown_in_error(units));
+    PortablePlan plan;
+    plan.fingerprint = read_hash(json, "step");
+    read_facts(json, plan.facts);
+    read_model(member(json, "model", name_), plan);
+    read_bodies(json, plan);
+    read_calls(json, plan);
+    const ReadJson& units = list_at(json, "units", name_);
     for (std::size_t i = 0; i < units.size(); ++i)
-      file.plan.units.push_back(read_unit(units[i], fmt::format("{}: units[{}]", name_, i)));
-    check_hash(json, file);
-    return file;
+      plan.units.push_back(read_unit(units[i], plan.bodies, fmt::format("{}: units[{}]", name_, i)));
+    const std::string of_file = text_at(json, "hash", name_);
+    const std::string expected = hash_of(plan).hex();
+    if (of_file != expected)
+      refuse(name_ + ": hash", "the file was changed after it was written", expected, shown_in_error(ReadJson(of_file)),
+             "`tidemark plan` to make a new one; docs/plan_format.md says how to edit a plan");
+    return plan;
   }
 
  private:
-  struct Key {
-    std::string module;
-    std::uint32_t call = 0;
-    std::uint32_t micro_batch = 0;
-    std::string pass;
-
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
-
   void check_head(const ReadJson& json) const {
     if (text_at(json, "format", name_) != kFormat)
       refuse(name_ + ": format", "this is no plan file", kFormat, shown_in_error(json.at("format")));
@@ -156,6 +220,15 @@ class Reader {
     if (major != kMajor)
       refuse(name_ + ": version", "the file is of another version of the format", std::to_string(kMajor),
              std::to_string(major), "a version of tidemark that writes it");
+  }
+
+  Hash128 read_hash(const ReadJson& json, const char* key) const {
+    const std::string text = text_at(json, key, name_);
+    const bool is_hash = text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (!is_hash)
+      refuse(fmt::format("{}: {}", name_, key), "this is no fingerprint", "32 digits from 0 to f",
+             shown_in_error(ReadJson(text)));
+    return {.high = std::stoull(text.substr(0, 16), nullptr, 16), .low = std::stoull(text.substr(16), nullptr, 16)};
   }
 
   void read_facts(const ReadJson& json, PlanFacts& facts) const {
@@ -166,86 +239,115 @@ class Reader {
     facts.termination = text_at(json, "termination", name_);
     const ReadJson& predicted = member(json, "predicted", name_);
     const std::string place = name_ + ": predicted";
+    facts.start_bytes = integer(predicted, "start_bytes", place);
     facts.peak_bytes = integer(predicted, "peak_bytes", place);
     facts.recompute_ps = integer(predicted, "recompute_ps", place);
     facts.bound_ps = integer(predicted, "bound_ps", place);
     facts.smallest_peak_bytes = integer(predicted, "smallest_peak_bytes", place);
   }
 
-  Unit read_unit(const ReadJson& json, const std::string& place) const {
-    const Key key{text_at(json, "module", place), static_cast<std::uint32_t>(integer(json, "call", place)),
-                  static_cast<std::uint32_t>(integer(json, "micro_batch", place)), text_at(json, "pass", place)};
-    const auto found = calls_.find(key);
-    if (found == calls_.end())
-      refuse(place,
-             fmt::format("the step has no call {} of module '{}' in its {} pass", key.call, key.module, key.pass),
-             "a call of the step");
-    Unit unit{.call = found->second,
-              .saved_ops = {},
-              .preserve_rng = flag(json, "preserve_rng", place),
-              .early_stop = flag(json, "early_stop", place)};
-    std::map<std::string, std::vector<OpId>> ops;
-    for (const OpId op : ops_of(step_, index_, unit.call)) ops[std::string(step_.text(step_[op].name))].push_back(op);
+  void read_model(const ReadJson& json, PortablePlan& plan) const {
+    const std::string place = name_ + ": model";
+    for (const ReadJson& row : list_at(json, "modules", place)) {
+      if (!row.is_array() || row.size() != 2)
+        refuse(place + ": modules", "this is no module", "[name, class]", shown_in_error(row));
+      plan.modules.push_back({text_of(row[0], place), text_of(row[1], place)});
+    }
+    for (const ReadJson& row : list_at(json, "parameters", place)) {
+      if (!row.is_array() || row.size() != 4 || !row[3].is_boolean())
+        refuse(place + ": parameters", "this is no parameter", "[name, dtype, sizes, trainable]", shown_in_error(row));
+      plan.parameters.push_back({.name = text_of(row[0], place),
+                                 .shape = {text_of(row[1], place), counts_of<std::int64_t>(row[2], place)},
+                                 .trainable = row[3].get<bool>()});
+    }
+  }
+
+  void read_bodies(const ReadJson& json, PortablePlan& plan) const {
+    const std::string place = name_ + ": bodies";
+    for (const ReadJson& row : list_at(json, "bodies", name_)) {
+      Body body;
+      for (const ReadJson& op : list_at(row, "ops", place)) body.ops.push_back(text_of(op, place + ": ops"));
+      for (const ReadJson& input : list_at(row, "inputs", place)) {
+        if (!input.is_array() || input.size() != 2)
+          refuse(place + ": inputs", "this is no input", "[dtype, sizes]", shown_in_error(input));
+        body.inputs.push_back({text_of(input[0], place), counts_of<std::int64_t>(input[1], place)});
+      }
+      plan.bodies.push_back(std::move(body));
+    }
+  }
+
+  void read_calls(const ReadJson& json, PortablePlan& plan) const {
+    const ReadJson& calls = member(json, "calls", name_);
+    if (!calls.is_object()) refuse(name_ + ": calls", "this is no object", "counts by module", shown_in_error(calls));
+    for (const auto& [module, counts] : calls.items())
+      plan.calls.push_back({module, counts_of<std::uint32_t>(counts, name_ + ": calls")});
+  }
+
+  static PortableUnit read_unit(const ReadJson& json, const std::vector<Body>& bodies, const std::string& place) {
+    PortableUnit unit{.module = text_at(json, "module", place),
+                      .call = small(json, "call", place),
+                      .micro_batch = small(json, "micro_batch", place),
+                      .pass = text_at(json, "pass", place),
+                      .preserve_rng = flag(json, "preserve_rng", place),
+                      .early_stop = flag(json, "early_stop", place),
+                      .body = small(json, "body", place),
+                      .saved = {},
+                      .reach = small(json, "reach", place),
+                      .buffers = {}};
+    if (unit.body >= bodies.size())
+      refuse(place + ": body", fmt::format("the file has {} bodies", bodies.size()), "a number below that",
+             std::to_string(unit.body));
+    std::map<std::string_view, std::vector<std::uint32_t>> positions;
+    const std::vector<std::string>& ops = bodies[unit.body].ops;
+    for (std::uint32_t i = 0; i < ops.size(); ++i) positions[ops[i]].push_back(i);
     const ReadJson& saved = member(json, "saved", place);
     if (!saved.is_object()) refuse(place + ": saved", "this is no object", "occurrences by op", shown_in_error(saved));
     for (const auto& [name, occurrences] : saved.items()) {
-      const std::string at = fmt::format("{}: saved['{}']", place, name);
-      if (!occurrences.is_array()) refuse(at, "this is no list", "a list of counts", shown_in_error(occurrences));
-      for (const ReadJson& occurrence : occurrences) {
-        const bool is_count = occurrence.is_number_unsigned();
-        const std::vector<OpId>& of_name = ops[name];
-        if (!is_count || occurrence.get<std::uint64_t>() >= of_name.size())
+      const std::string at = fmt::format("{}: saved[{}]", place, shown_in_error(ReadJson(name)));
+      const std::vector<std::uint32_t>& of_name = positions[name];
+      for (const auto occurrence : counts_of<std::uint32_t>(occurrences, at)) {
+        if (occurrence >= of_name.size())
           refuse(at, fmt::format("the call runs {} ops of that name", of_name.size()), "counts from 0, below that",
-                 shown_in_error(occurrence));
-        unit.saved_ops.push_back(of_name[occurrence.get<std::size_t>()]);
+                 std::to_string(occurrence));
+        unit.saved.push_back(of_name[occurrence]);
       }
     }
-    std::sort(unit.saved_ops.begin(), unit.saved_ops.end());
-    if (std::adjacent_find(unit.saved_ops.begin(), unit.saved_ops.end()) != unit.saved_ops.end())
+    std::sort(unit.saved.begin(), unit.saved.end());
+    if (std::adjacent_find(unit.saved.begin(), unit.saved.end()) != unit.saved.end())
       refuse(place + ": saved", "an op stands twice", "every op once");
+    for (const ReadJson& buffer : list_at(json, "buffers", place))
+      unit.buffers.push_back(text_of(buffer, place + ": buffers"));
     return unit;
   }
 
-  void check_hash(const ReadJson& json, const PlanFile& file) const {
-    const std::string of_file = text_at(json, "hash", name_);
-    const std::string text = write_plan(step_, file.plan, file.facts);
-    const std::string expected = ReadJson::parse(text).at("hash").get<std::string>();
-    if (of_file != expected)
-      refuse(name_ + ": hash", "the file was changed after it was written", expected, of_file,
-             "`tidemark plan` to make a new one; docs/plan_format.md says how to edit a plan");
-  }
-
-  const Step& step_;
   std::string name_;
-  EventIndex index_;
-  std::map<Key, CallId> calls_;
 };
 
 }  // namespace
 
-std::string write_plan(const Step& step, const Plan& plan, const PlanFacts& facts) {
-  Json body{{"format", kFormat},
-            {"version", kMajor},
-            {"minor", kMinor},
-            {"step", fingerprint(step).hex()},
-            {"device", facts.device},
-            {"budget_bytes", facts.budget_bytes},
-            {"reserve_bytes", facts.reserve_bytes},
-            {"against", facts.against},
-            {"objective", "recompute_ps"},
-            {"termination", facts.termination},
-            {"predicted",
-             {{"peak_bytes", facts.peak_bytes},
-              {"recompute_ps", facts.recompute_ps},
-              {"bound_ps", facts.bound_ps},
-              {"smallest_peak_bytes", facts.smallest_peak_bytes}}},
-            {"units", units_json(step, plan)}};
-  body["hash"] = hash_of(body);
+Hash128 hash_of(const PortablePlan& plan) { return hash_of_body(body_of(plan)); }
+
+std::string write_plan(const PortablePlan& plan) {
+  Json body = body_of(plan);
+  body["hash"] = hash_of_body(body).hex();
   return body.dump(1) + "\n";
 }
 
+std::string write_plan(const Step& step, const Plan& plan, const PlanFacts& facts) {
+  return write_plan(describe(step, plan, facts));
+}
+
+PortablePlan read_portable_plan_text(std::string_view text, const std::string& name) {
+  return Reader(name).read(parse_strict_json(text, name, kKind, kRemedy, kLimits));
+}
+
+PortablePlan read_portable_plan(const std::string& path) {
+  return read_portable_plan_text(read_small_file(path, kMaxFileBytes), path);
+}
+
 PlanFile read_plan_text(std::string_view text, const std::string& name, const Step& step) {
-  return Reader(step, name).read(parse_strict_json(text, name, kKind, kRemedy, kLimits));
+  const PortablePlan portable = read_portable_plan_text(text, name);
+  return {.plan = find_in(step, portable, name), .facts = portable.facts, .fingerprint = portable.fingerprint};
 }
 
 PlanFile read_plan(const std::string& path, const Step& step) {

@@ -176,6 +176,10 @@ Verdict verify_plan(const Step& step, const plan::PlanFile& file, const memory::
   if (file.facts.against != "reserved" && replayed.peak_bytes != file.facts.peak_bytes)
     verdict.wrong_figures.push_back("the file says a peak of " + format_bytes_exact(file.facts.peak_bytes) +
                                     ", and it is " + format_bytes_exact(replayed.peak_bytes));
+  if (replayed.start_bytes != file.facts.start_bytes)
+    verdict.wrong_figures.push_back("the file says that the step begins with " +
+                                    format_bytes_exact(file.facts.start_bytes) + ", and it does with " +
+                                    format_bytes_exact(replayed.start_bytes));
   if (file.facts.bound_ps > file.facts.recompute_ps)
     verdict.wrong_figures.emplace_back("the file's bound is above the time of its plan");
   if (replayed.start_bytes > verdict.budget_bytes) {

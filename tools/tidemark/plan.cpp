@@ -15,6 +15,7 @@
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/workspace_file.h"
 #include "tidemark/plan/plan_file.h"
+#include "tidemark/planner/facts.h"
 #include "tidemark/verify/verify_plan.h"
 #include "workspace_argument.h"
 
@@ -89,18 +90,18 @@ ExitCode run_plan(PlanOptions options, const Console& console) {
   report.cost = cost::price_step(report.step, device);
   const std::optional<memory::WorkspaceTable> table = read_workspace_argument(options.workspace, options.step, console);
   const memory::WorkspaceTable* workspace = table ? &*table : nullptr;
-  report.result = planner::plan_step(report.step, report.cost,
-                                     {.budget_bytes = budget_bytes,
-                                      .reserve_bytes = reserve_bytes,
-                                      .against = report.against,
-                                      .workspace = workspace,
-                                      .space = {.early_stop = !options.no_early_stop,
-                                                .rng = rng_of(options.rng),
-                                                .units = options.units,
-                                                .not_units = options.not_units,
-                                                .always_save = options.always_save,
-                                                .never_save = options.never_save},
-                                      .max_work = static_cast<std::int64_t>(options.max_work)});
+  const planner::PlannerOptions search{.budget_bytes = budget_bytes,
+                                       .reserve_bytes = reserve_bytes,
+                                       .against = report.against,
+                                       .workspace = workspace,
+                                       .space = {.early_stop = !options.no_early_stop,
+                                                 .rng = rng_of(options.rng),
+                                                 .units = options.units,
+                                                 .not_units = options.not_units,
+                                                 .always_save = options.always_save,
+                                                 .never_save = options.never_save},
+                                       .max_work = static_cast<std::int64_t>(options.max_work)};
+  report.result = planner::plan_step(report.step, report.cost, search);
   const planner::PlanResult& result = report.result;
   report.timeline =
       memory::replay(report.step, result.plan,
@@ -111,16 +112,7 @@ ExitCode run_plan(PlanOptions options, const Console& console) {
       result.termination != planner::Termination::kInfeasible && result.termination != planner::Termination::kLimit;
   if (has_plan) {
     const std::string text =
-        plan::write_plan(report.step, result.plan,
-                         {.device = device.name,
-                          .budget_bytes = budget_bytes,
-                          .reserve_bytes = reserve_bytes,
-                          .against = std::string(planner::kAgainstNames[static_cast<std::size_t>(report.against)]),
-                          .termination = std::string(planner::name_of(result.termination)),
-                          .peak_bytes = result.peak_bytes,
-                          .recompute_ps = result.recompute_ps,
-                          .bound_ps = result.bound_ps,
-                          .smallest_peak_bytes = result.smallest_peak_bytes});
+        plan::write_plan(report.step, result.plan, planner::facts_of(report.step, result, device.name, search));
     check(report, text, workspace);
     if (!options.output.empty()) write_file_atomically(options.output, text);
   } else {

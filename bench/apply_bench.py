@@ -1,0 +1,136 @@
+"""What a plan costs beyond the ops that it runs again, against PyTorch's own checkpoints with the same decisions.
+
+    python bench/apply_bench.py [--pairs N]
+
+Three ratios, each of interleaved steps in one process, one thread:
+
+  selective   a plan against torch.utils.checkpoint with create_selective_checkpoint_contexts on the same modules, which saves the same
+              ops by (op, occurrence): time beyond that of the plain step (asked: at most 1.15)
+  full        a plan with the memory of full checkpointing against full checkpointing of every block (asked: not slower than
+              the 95th percentile of A/A pairs)
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import functools
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import torch
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+import tidemark
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python/tests/apply"))
+
+import cases  # noqa: E402
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("models", nargs="*", default=["gpt", "llama"])
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    for name in options.models:
+        measure(name, options.pairs)
+
+
+def measure(name: str, pairs: int) -> None:
+    step = capture(name)
+    loose = tidemark.plan(step, 1 << 50)
+    full = tidemark.Plan.policy(step, "full", preserve_rng=True)
+    smallest = tidemark.plan(step, 1).smallest_peak_bytes
+    middle = tidemark.plan(step, (smallest + loose.unplanned_peak_bytes) // 2)
+    plain = trainer(name, None)
+    ours = trainer(name, lambda model: middle.plan.apply(model))
+    theirs = trainer(name, functools.partial(with_torch, step=step, plan=middle.plan))
+    columns = interleave([plain, ours, theirs, theirs], pairs)
+    base = statistics.median(columns[0])
+    over = [statistics.median(column) - base for column in columns[1:]]
+    print(f"{name}: plain step {1e3 * base:.2f} ms; plan of {len(middle.plan)} units, {sum(len(s) for _, s in middle.plan.units)} saved ops")
+    print(f"  selective: ours +{1e3 * over[0]:.2f} ms, PyTorch's +{1e3 * over[1]:.2f} ms: ratio {over[0] / over[1]:.3f} (A/A {over[2] / over[1]:.3f})")
+
+    equal = tidemark.plan(step, full.peak_bytes)
+    ours = trainer(name, lambda model: equal.plan.apply(model))
+    theirs = trainer(name, functools.partial(with_torch, step=step, plan=full))
+    columns = interleave([theirs, ours, theirs], pairs)
+    aa = sorted(a / b for a, b in zip(columns[0], columns[2]))
+    print(
+        f"  full: at its memory, plan / full checkpointing {statistics.median(columns[1]) / statistics.median(columns[0]):.3f}, "
+        f"95th percentile of A/A {aa[int(0.95 * (len(aa) - 1))]:.3f}; predicted {equal.recompute_ms:.2f} against {full.recompute_ms:.2f} ms"
+    )
+
+
+def capture(name: str):
+    model, batch, loss = cases.build(name)
+    optimizer = cases.optimizer_of(name, model)
+    return tidemark.capture(cases.training_step(name, model, batch, loss, optimizer), model, optimizer)
+
+
+def trainer(name: str, prepare):
+    model, batch, loss = cases.build(name)
+    model = copy.deepcopy(model)
+    if prepare is not None:
+        prepare(model)
+    optimizer = cases.optimizer_of(name, model)
+    run = cases.training_step(name, model, batch, loss, optimizer)
+    run()
+    run()
+    return run
+
+
+def interleave(runs: list, rounds: int) -> list[list[float]]:
+    columns: list = [[] for _ in runs]
+    for _ in range(rounds):
+        for column, run in zip(columns, runs):
+            began = time.perf_counter()
+            run()
+            column.append(time.perf_counter() - began)
+    return columns
+
+
+def with_torch(model, step, plan) -> None:
+    """The plan's decisions by PyTorch's own functions, as a user would write them by hand."""
+    for call, saved in plan.units:
+        module = model.get_submodule(step.modules[step.calls[call].module].fqn)
+        module.forward = _wrapped(module.forward, _occurrences(step, call, saved))
+
+
+def _occurrences(step, call: int, saved: list[int]) -> frozenset:
+    parents = {c.id: c.parent for c in step.calls}
+    counts: dict = {}
+    wanted = set()
+    for op in step.ops:
+        at = op.call
+        while at is not None and at != call:
+            at = parents[at]
+        if at is None or step.passes[op.pass_].kind not in ("forward", "loss"):
+            continue
+        counts[op.name] = counts.get(op.name, -1) + 1
+        if op.id in set(saved):
+            namespace, name, overload = op.name.split(".")
+            wanted.add((getattr(getattr(getattr(torch.ops, namespace), name), overload), counts[op.name]))
+    return frozenset(wanted)
+
+
+def _wrapped(forward, wanted: frozenset):
+    def contexts():
+        counts: dict = {}
+
+        def policy(ctx, func, *args, **kwargs):
+            counts[func] = occurrence = counts.get(func, -1) + 1
+            return CheckpointPolicy.MUST_SAVE if (func, occurrence) in wanted else CheckpointPolicy.PREFER_RECOMPUTE
+
+        return create_selective_checkpoint_contexts(policy)
+
+    more = {"context_fn": contexts} if wanted else {}
+    return lambda *args, **kwargs: checkpoint(forward, *args, use_reentrant=False, **more, **kwargs)
+
+
+if __name__ == "__main__":
+    main()

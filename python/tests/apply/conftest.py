@@ -1,0 +1,64 @@
+"""A small model with dropout and tied weights, its step and plans, for tests that run in this process."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import tidemark
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import cases  # noqa: E402
+
+
+def small_gpt(**sizes):
+    torch.manual_seed(0)
+    model = cases.models.GPT(**{"vocabulary": 64, "width": 32, "depth": 3, "heads": 2, "length": 32, **sizes})
+    return model.train()
+
+
+def step_of(model, optimizer, ids):
+    def step():
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(ids).flatten(0, 1), ids.flatten())
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def trained(model, steps=2, prepare=None, ids=None):
+    """Parameters and gradients after some steps."""
+    if prepare is not None:
+        prepare(model)
+    ids = torch.arange(8 * 32).view(8, 32) % 64 if ids is None else ids
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+    torch.manual_seed(1)
+    run = step_of(model, optimizer, ids)
+    for _ in range(steps):
+        run()
+    return [p.detach().clone() for p in model.parameters()] + [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+def equal(a, b):
+    return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b))
+
+
+@pytest.fixture(scope="session")
+def gpt():
+    """The small model, captured, with a plan whose units save some ops, and one whose units save none."""
+    model = small_gpt()
+    ids = torch.arange(8 * 32).view(8, 32) % 64
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = tidemark.capture(step_of(model, optimizer, ids), model, optimizer, workspace=False)
+    full = tidemark.Plan.policy(step, "full")
+    selective = tidemark.Plan.policy(step, "selective")
+    return SimpleNamespace(step=step, full=full, selective=selective, ids=ids)
+
+
+@pytest.fixture
+def helpers():
+    return SimpleNamespace(small_gpt=small_gpt, step_of=step_of, trained=trained, equal=equal)

@@ -1,0 +1,255 @@
+"""A model with a plan is the model it was, but for its memory."""
+
+import copy
+import gc
+import io
+import pickle
+import threading
+import warnings
+import weakref
+
+import pytest
+import torch
+from torch import nn
+
+import tidemark
+from tidemark._apply import forwards
+from tidemark._apply.apply import find
+
+import cases
+
+pytestmark = pytest.mark.fast
+
+
+def test_gradients_are_the_same_bits(gpt, helpers):
+    plain = helpers.trained(helpers.small_gpt())
+    for plan in (gpt.full, gpt.selective):
+        assert helpers.equal(plain, helpers.trained(helpers.small_gpt(), prepare=plan.apply))
+
+
+def test_nothing_of_the_model_changes(gpt, helpers):
+    model = helpers.small_gpt()
+    before = (str(model), list(model.state_dict()), [dict(m.__dict__) for m in model.modules()], len(pickle.dumps(model)))
+    hooks = [len(m._forward_hooks) + len(m._forward_pre_hooks) + len(m._backward_hooks) for m in model.modules()]
+    gpt.selective.apply(model)
+    assert (str(model), list(model.state_dict()), [dict(m.__dict__) for m in model.modules()], len(pickle.dumps(model))) == before
+    assert hooks == [len(m._forward_hooks) + len(m._forward_pre_hooks) + len(m._backward_hooks) for m in model.modules()]
+    assert tidemark.remove(model) and not tidemark.remove(model)
+
+
+def test_removing_takes_everything_back(gpt, helpers):
+    model = helpers.small_gpt()
+    own = cases.models.Block.forward
+    gpt.selective.apply(model)
+    assert cases.models.Block.forward is not own
+    tidemark.remove(model)
+    assert cases.models.Block.forward is own and not forwards._detours and find(model) is None
+    plain = helpers.trained(helpers.small_gpt())
+    assert helpers.equal(plain, helpers.trained(model))
+
+
+def test_a_model_that_is_gone_leaves_nothing(gpt, helpers):
+    model = helpers.small_gpt()
+    gpt.selective.apply(model)
+    ref = weakref.ref(model)
+    del model
+    gc.collect()
+    assert ref() is None and not forwards._detours and not forwards._classes
+
+
+def test_copies_and_pickles_are_plain_models(gpt, helpers):
+    model = helpers.small_gpt()
+    gpt.selective.apply(model)
+    averaged = copy.deepcopy(model)
+    buffer = io.BytesIO()
+    torch.save(model, buffer)
+    buffer.seek(0)
+    loaded = torch.load(buffer, weights_only=False)
+    with torch.no_grad():
+        for parameter in averaged.parameters():
+            parameter.zero_()
+    assert not averaged(gpt.ids).any()  # its own weights, not the model's
+    assert find(averaged) is None and find(loaded) is None
+    assert helpers.equal(helpers.trained(loaded), helpers.trained(model))
+    tidemark.remove(model)
+
+
+def test_a_second_plan_and_strangers_are_refused(gpt, helpers):
+    model = helpers.small_gpt()
+    gpt.selective.apply(model)
+    with pytest.raises(tidemark.Error, match="has a plan already"):
+        gpt.full.apply(model)
+    tidemark.remove(model)
+    gpt.full.apply(model)
+    tidemark.remove(model)
+    with pytest.raises(tidemark.Error, match="no model"):
+        gpt.full.apply("model")
+    model.blocks[1].gradient_checkpointing = True
+    with pytest.raises(tidemark.Error, match="checkpoints itself"):
+        gpt.full.apply(model)
+    with pytest.raises(tidemark.Error, match="model.module"):
+        gpt.full.apply(nn.DataParallel(helpers.small_gpt()))
+
+
+def test_what_is_compiled_is_refused(gpt, helpers):
+    model = helpers.small_gpt()
+    with pytest.raises(tidemark.Error, match="compiled"):
+        gpt.full.apply(torch.compile(model))
+    model.blocks[0].mlp.compile()
+    with pytest.raises(tidemark.Error, match=r"\[blocks.0\] mlp is compiled"):
+        gpt.full.apply(model)
+
+
+def saves_in(model, ids):
+    """How many tensors autograd keeps for a forward."""
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        output = model(ids)
+    return output, len(kept)
+
+
+def test_eval_and_no_grad_pass_through(gpt, helpers):
+    plain, planned = helpers.small_gpt(), helpers.small_gpt()
+    gpt.full.apply(planned)
+    counted = find(planned).audit = _Counting()
+    with torch.no_grad():
+        planned(gpt.ids)
+    planned.eval(), plain.eval()
+    a, expected = saves_in(plain, gpt.ids)
+    b, found = saves_in(planned, gpt.ids)
+    assert torch.equal(a, b) and found == expected and counted.begun == 0
+    planned.train()
+    planned(gpt.ids)
+    assert counted.begun == 3
+    tidemark.remove(planned)
+
+
+class _Counting:
+    begun = 0
+
+    def begin(self, unit):
+        self.begun += 1
+        return None
+
+
+def test_after_an_exception_training_goes_on(gpt, helpers):
+    plain = helpers.trained(helpers.small_gpt())
+    for plan in (gpt.full, gpt.selective):
+        model = helpers.small_gpt()
+        plan.apply(model)
+        gelu = model.blocks[1].mlp[1]
+
+        def fail(module, args):
+            raise KeyError("no such batch")
+
+        handle = gelu.register_forward_pre_hook(fail)
+        with pytest.raises(KeyError, match="no such batch"):
+            model(gpt.ids)
+        handle.remove()
+        assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
+        assert helpers.equal(plain, helpers.trained(model))
+        tidemark.remove(model)
+
+
+def test_threads_count_for_themselves(gpt, helpers):
+    expected = helpers.trained(helpers.small_gpt(), steps=1)
+    model = helpers.small_gpt()
+    gpt.selective.apply(model)
+    rounds, errors, gradients = 4, [], []
+
+    def work():
+        try:
+            for _ in range(rounds):
+                loss = torch.nn.functional.cross_entropy(model(gpt.ids).flatten(0, 1), gpt.ids.flatten())
+                gradients.append(len(torch.autograd.grad(loss, list(model.parameters()))))
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and len(gradients) == 3 * rounds
+    assert helpers.equal(expected, helpers.trained(model, steps=1))
+    tidemark.remove(model)
+
+
+def test_hooks_on_and_in_a_unit_run_as_often_as_they_should(gpt, helpers):
+    model = helpers.small_gpt()
+    gpt.full.apply(model)
+    ran = []
+    model.blocks[0].register_forward_hook(lambda *_: ran.append("on"))
+    model.blocks[0].mlp.register_forward_hook(lambda *_: ran.append("in"))
+    model.blocks[0].register_full_backward_hook(lambda *_: ran.append("back"))
+    helpers.trained(model, steps=1)
+    assert ran.count("on") == 1 and ran.count("back") == 1
+    assert ran.count("in") in (1, 2)  # again in the recompute, unless that stops before
+    tidemark.remove(model)
+
+
+def test_a_forward_of_the_modules_own_is_kept(gpt, helpers):
+    model = helpers.small_gpt()
+    block = model.blocks[0]
+    own = block.forward
+    calls = []
+
+    def forward(x, causal=True):
+        calls.append(1)
+        return own(x, causal)
+
+    block.forward = forward
+    gpt.full.apply(model)
+    plain = helpers.trained(helpers.small_gpt())
+    assert helpers.equal(plain, helpers.trained(model))
+    assert len(calls) == 4  # two steps, each with its recompute
+    tidemark.remove(model)
+    assert block.forward is forward
+
+
+def captured(model, inputs, loss):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step():
+        optimizer.zero_grad()
+        loss(model(inputs)).backward()
+        optimizer.step()
+
+    return optimizer, step, tidemark.capture(step, model, optimizer, workspace=False)
+
+
+# Plain training moves the statistics once per step; the recompute must not move them again.
+def test_buffers_advance_once():
+    def build():
+        torch.manual_seed(0)
+        return cases.models.ConvNet(8).train()
+
+    inputs = torch.randn(4, 3, 8, 8)
+    results = []
+    _, _, recorded = captured(build(), inputs, lambda y: y.square().mean())
+    for plan in (None, tidemark.Plan.policy(recorded, "full"), tidemark.Plan.policy(recorded, "selective")):
+        model = build()
+        if plan is not None:
+            assert len(plan) == 3
+            plan.apply(model)
+        optimizer, step, _ = None, None, None
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(inputs).square().mean().backward()
+            optimizer.step()
+        results.append({name: value.clone() for name, value in model.state_dict().items()})
+        assert all(int(v) == 3 for name, v in model.named_buffers() if name.endswith("num_batches_tracked"))
+    for result in results[1:]:
+        assert all(torch.equal(results[0][name], result[name]) for name in result)
+
+
+def test_capturing_a_planned_model_records_its_checkpoints(gpt, helpers):
+    model = helpers.small_gpt()
+    gpt.full.apply(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        step = tidemark.capture(helpers.step_of(model, optimizer, gpt.ids), model, optimizer, workspace=False)
+    assert any("checkpoints itself" in note.text for note in step.notes)
+    tidemark.remove(model)

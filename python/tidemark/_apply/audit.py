@@ -1,0 +1,188 @@
+"""Running a step and comparing it with its plan."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+import torch
+
+from .. import _core
+from .apply import apply, find, remove
+from .tally import Tallies
+
+
+@dataclass(frozen=True)
+class UnitAudit:
+    """One checkpointed module call: what ran, and what the plan says."""
+
+    module: str
+    micro_batch: int
+    call: int
+    forwards: int
+    recomputes: int
+    ops: int
+    planned_ops: int
+    recomputed_ops: int
+    planned_recomputed_ops: int
+    saved_ops: int  # whose results the recompute took
+    planned_saved_ops: int
+    collectives: int
+    recomputed_collectives: int
+
+    @property
+    def agrees(self) -> bool:
+        return (
+            self.forwards == 1
+            and self.recomputes == 1
+            and self.ops == self.planned_ops
+            and self.recomputed_ops == self.planned_recomputed_ops
+            and self.saved_ops == self.planned_saved_ops
+        )
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a step did under a plan; `str()` is a table, `to_json()` the same for programs."""
+
+    units: list[UnitAudit] = field(default_factory=list)
+    device: str = "cpu"
+    budget_bytes: int = 0
+    start_bytes: int = 0  # predicted
+    predicted_peak_bytes: int = 0
+    measured_growth_bytes: int = 0  # the peak less what was there when the step began
+
+    @property
+    def predicted_growth_bytes(self) -> int:
+        return self.predicted_peak_bytes - self.start_bytes
+
+    @property
+    def measured_peak_bytes(self) -> int:
+        """With what the plan says is there when a step begins."""
+        return self.start_bytes + self.measured_growth_bytes
+
+    @property
+    def agrees(self) -> bool:
+        """Every unit ran as planned, within the budget."""
+        return all(unit.agrees for unit in self.units) and self.measured_peak_bytes <= self.budget_bytes
+
+    def to_json(self) -> str:
+        content = asdict(self)
+        for row, unit in zip(content["units"], self.units):
+            row["agrees"] = unit.agrees
+        content["predicted_growth_bytes"] = self.predicted_growth_bytes
+        content["measured_peak_bytes"] = self.measured_peak_bytes
+        content["agrees"] = self.agrees
+        return json.dumps(content, indent=1)
+
+    def __str__(self) -> str:
+        head = ("unit", "call", "forwards", "recomputes", "ops", "run again", "planned", "saved", "planned", "collectives")
+        rows = [
+            (
+                unit.module or "(root)",
+                f"{unit.micro_batch}/{unit.call}",
+                str(unit.forwards),
+                str(unit.recomputes),
+                str(unit.ops),
+                str(unit.recomputed_ops),
+                str(unit.planned_recomputed_ops),
+                str(unit.saved_ops),
+                str(unit.planned_saved_ops),
+                f"{unit.collectives} + {unit.recomputed_collectives}" + ("" if unit.agrees else "   differs"),
+            )
+            for unit in self.units
+        ]
+        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+        lines = [
+            "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths)))
+            for row in [head, *rows]
+        ]
+        exact = _core.format_bytes_exact
+        lines.append(
+            f"peak above the step's start: measured {exact(self.measured_growth_bytes)}, predicted {exact(self.predicted_growth_bytes)}"
+        )
+        lines.append(f"peak: {exact(self.measured_peak_bytes)} of {exact(self.budget_bytes)}: " + ("as planned" if self.agrees else "NOT as planned"))
+        return "\n".join(lines)
+
+
+def audit(step_fn, model, plan=None) -> Audit:
+    was_applied = find(model) is not None
+    if plan is not None and not was_applied:
+        apply(plan, model)
+    state = find(model)
+    if state is None:
+        _core.fail("audit", "the model has no plan", expected="a model that a plan is applied to, or a plan", remedy="audit(step_fn, model, plan)")
+    if plan is not None and plan.hash != state.words.hash:
+        _core.fail("audit", "another plan is applied to the model", expected=plan.hash, got=state.words.hash, remedy="tidemark.remove(model) first")
+    try:
+        on_cuda = any(p.device.type == "cuda" for p in model.parameters())
+        tallies = Tallies(state.words.units)
+        # A step that is watched op by op allocates a little more; the peak is that of one that is not.
+        growth = _growth_on_cuda(step_fn) if on_cuda else _growth_on_cpu(step_fn)
+        state.audit = tallies
+        try:
+            step_fn()
+        finally:
+            state.audit = None
+    finally:
+        if not was_applied:
+            remove(model)
+    return Audit(
+        units=[_row(tally) for tally in tallies.by_unit.values()],
+        device="cuda" if on_cuda else "cpu",
+        budget_bytes=state.words.budget_bytes,
+        start_bytes=state.words.start_bytes,
+        predicted_peak_bytes=state.words.peak_bytes,
+        measured_growth_bytes=growth,
+    )
+
+
+def _row(tally) -> UnitAudit:
+    unit = tally.unit
+    return UnitAudit(
+        module=unit.module,
+        micro_batch=unit.micro_batch,
+        call=unit.call,
+        forwards=tally.forwards,
+        recomputes=tally.recomputes,
+        ops=tally.forward_ops,
+        planned_ops=len(unit.ops),
+        recomputed_ops=tally.recomputed_ops,
+        planned_recomputed_ops=unit.recomputed,
+        saved_ops=tally.taken_ops,
+        planned_saved_ops=sum(1 for position in unit.saved if position < unit.reach),
+        collectives=tally.collectives,
+        recomputed_collectives=tally.recomputed_collectives,
+    )
+
+
+def _growth_on_cuda(step_fn) -> int:
+    step_fn()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    step_fn()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def _growth_on_cpu(step_fn) -> int:
+    """From the allocator's own events. The profiler drops frees of blocks that it did not see made, so the step runs twice
+    under it: the gradients that the second one frees are those of the first."""
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    name = "tidemark: the audited step"
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step_fn()
+        with record_function(name):
+            step_fn()
+    events = profiler.profiler.kineto_results.events()
+    window = next(event for event in events if event.name() == name)
+    begin, end = window.start_ns(), window.start_ns() + window.duration_ns()
+    changes = sorted((e.start_ns(), i, e.nbytes()) for i, e in enumerate(events) if e.name() == "[memory]")
+    total = highest = 0
+    for at, _, nbytes in changes:
+        if begin <= at <= end:
+            total += nbytes
+            highest = max(highest, total)
+    return highest

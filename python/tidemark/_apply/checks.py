@@ -1,0 +1,124 @@
+"""Whether a plan suits a model, before anything is changed."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import _core
+from .sizes import dtype_name
+from .words import PlanWords
+
+_REPLAN = "tidemark.capture and tidemark.plan this model"
+
+
+def check_kind(model) -> None:
+    """Raises Error for what is no model, or a wrapper around one."""
+    if not isinstance(model, torch.nn.Module):
+        _core.fail("apply", "this is no model", expected="a torch.nn.Module", got=type(model).__name__)
+    _check_wrappers(model)
+
+
+def check(model: torch.nn.Module, words: PlanWords) -> None:
+    """Raises Error when the plan cannot be applied to the model."""
+    _check_modules(model, words)
+    _check_parameters(model, words)
+    _check_own_checkpoints(model)
+    modules = dict(model.named_modules())
+    for unit in words.units:
+        _check_inside(unit.module, modules[unit.module])
+
+
+def _check_wrappers(model) -> None:
+    kind = type(model).__name__
+    if kind == "OptimizedModule":
+        _core.fail("apply", "the model is compiled", expected="the model that was given to torch.compile",
+                   remedy="plan.apply(model) before torch.compile is not supported either: docs/apply.md")
+    if isinstance(model, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
+        _core.fail("apply", f"the model is inside a {kind}", expected="the model itself", remedy="plan.apply(model.module)")
+
+
+def _class_name(module) -> str:
+    """A module that is sharded by fully_shard has a class of its own, derived from the model's."""
+    cls = type(module)
+    if _is_sharded(module):
+        cls = next((base for base in cls.__mro__[1:] if not base.__name__.startswith("FSDP")), cls)
+    return cls.__name__
+
+
+def _is_sharded(module) -> bool:
+    return any(base.__name__ == "FSDPModule" for base in type(module).__mro__)
+
+
+def _check_modules(model, words: PlanWords) -> None:
+    found = {name: _class_name(module) for name, module in model.named_modules()}
+    for name, kind in words.modules:
+        got = found.pop(name, None)
+        where = name or "(root)"
+        if got is None:
+            _core.fail(where, "the model has no such module", expected=f"a {kind}", got=_nearest(name, model),
+                       remedy=f"the plan is of another model, or the module was renamed; {_REPLAN}")
+        if got != kind:
+            _core.fail(where, "the module is of another class", expected=kind, got=got,
+                       remedy=f"the plan is of another model; {_REPLAN}")
+    for name, kind in found.items():
+        _core.fail(name, "the plan does not know this module", expected="the modules that were captured", got=f"a {kind}",
+                   remedy=f"it was added or renamed; {_REPLAN}")
+
+
+def _nearest(name: str, model) -> str:
+    parent, _, _ = name.rpartition(".")
+    try:
+        around = model.get_submodule(parent)
+    except AttributeError:
+        return "nothing of that name"
+    children = [child for child, _ in around.named_children()]
+    return f"{parent or 'a root'} with {', '.join(children[:6]) or 'no children'}{', ...' if len(children) > 6 else ''}"
+
+
+def _check_parameters(model, words: PlanWords) -> None:
+    found = {
+        f"{name}.{attribute}" if name else attribute: parameter
+        for name, module in model.named_modules()
+        for attribute, parameter in module._parameters.items()
+        if parameter is not None
+    }
+    for name, dtype, sizes, trainable in words.parameters:
+        parameter = found.pop(name, None)
+        if parameter is None:
+            _core.fail(name, "the model has no such parameter", expected=f"{dtype} {list(sizes)}", remedy=_REPLAN)
+        if tuple(parameter.shape) != sizes:
+            _core.fail(name, "the parameter has another shape", expected=str(list(sizes)), got=str(list(parameter.shape)),
+                       remedy=f"the plan is of a model of another size; {_REPLAN}")
+        if dtype_name(parameter.dtype) != dtype:
+            _core.fail(name, "the parameter has another type", expected=dtype, got=dtype_name(parameter.dtype), remedy=_REPLAN)
+        if parameter.requires_grad != trainable:
+            words_ = ("frozen", "trainable")
+            _core.fail(name, f"the parameter is {words_[parameter.requires_grad]}", expected=f"a {words_[trainable]} one",
+                       remedy=f"requires_grad as it was when the step was captured, or {_REPLAN}")
+    for name in found:
+        _core.fail(name, "the plan does not know this parameter", expected="the parameters that were captured", remedy=_REPLAN)
+
+
+def _check_own_checkpoints(model) -> None:
+    for name, module in model.named_modules():
+        if getattr(module, "gradient_checkpointing", False) is True:
+            _core.fail(name or "(root)", "the model checkpoints itself", expected="a model that leaves that to the plan",
+                       got="gradient_checkpointing is on", remedy="model.gradient_checkpointing_disable()")
+        if type(module).__name__ == "CheckpointWrapper":
+            _core.fail(name or "(root)", "the model checkpoints itself", expected="a model that leaves that to the plan",
+                       got="a CheckpointWrapper", remedy="build the model without it")
+
+
+def _check_inside(name: str, unit) -> None:
+    where = name or "(root)"
+    for inner_name, inner in unit.named_modules():
+        if isinstance(inner, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+            _core.fail(where, f"{inner_name or 'the module'} is a ScriptModule, whose ops cannot be followed",
+                       remedy="not_units=[...] when planning, or the module without torch.jit")
+        if getattr(inner, "_compiled_call_impl", None) is not None or type(inner).__name__ == "OptimizedModule":
+            _core.fail(where, f"{inner_name or 'the module'} is compiled, so that its ops cannot be followed",
+                       expected="modules that run eagerly inside a checkpointed one", remedy="docs/apply.md has the order")
+        if inner is not unit and _is_sharded(inner):
+            _core.fail(where, f"{inner_name} is sharded by fully_shard inside a checkpointed module",
+                       expected="sharded modules that are checkpointed themselves, or contain checkpointed ones",
+                       remedy="fully_shard the checkpointed module instead, or plan with units=[...] that match sharded ones")

@@ -1,0 +1,84 @@
+"""Capture, plan, verify and apply in one go."""
+
+from __future__ import annotations
+
+import sys
+
+from .. import _core
+from ..planning import plan as find_plan
+from ..recording import capture
+from .apply import apply, find
+
+
+def fit(step_fn, model, optimizer, budget, device, progress, options):
+    if find(model) is not None:
+        _core.fail("fit", "the model has a plan already", expected="a model without one", remedy="tidemark.remove(model) first")
+    if device is None:
+        device = _device_of(model)
+    known = _core.find_device(device) if isinstance(device, str) else device
+    say = _Progress(sys.stderr.isatty() if progress is None else progress)
+    say("capturing one step")
+    step = capture(step_fn, model, optimizer, target="cpu" if known.kind == "cpu" else known.name)
+    say("planning")
+    result = find_plan(step, budget, known, **options)
+    if result.plan is None:
+        _refuse(result)
+    say("applying")
+    apply(result.plan, model)
+    say(None)
+    print(summary(result, step))
+    return result
+
+
+def _device_of(model) -> str:
+    import torch
+
+    parameter = next(model.parameters(), None)
+    if parameter is None or parameter.device.type != "cuda":
+        return "cpu"
+    name = torch.cuda.get_device_name(parameter.device)
+    _core.fail("device", "the model is on a GPU, whose name Tidemark needs for its times", got=name, expected="a device",
+               remedy="device=... with one of tidemark.devices(), or with a file of tidemark.calibrate")
+
+
+def _refuse(result) -> None:
+    smallest = result.smallest_peak_bytes + result.reserve_bytes
+    if result.termination == "limit":
+        _core.fail("budget", "the search for a plan reached its limit", expected="more work or a larger budget",
+                   got=_core.format_bytes_exact(result.budget_bytes), remedy="max_work=... with more than 20,000,000")
+    known = "" if result.is_smallest_proved else " that is known"
+    _core.fail("budget", "no plan fits", expected=f"at least {_core.format_bytes_exact(smallest)}, the smallest reachable budget{known}",
+               got=_core.format_bytes_exact(result.budget_bytes), remedy=f"budget={smallest}, a smaller batch, or a shorter sequence")
+
+
+def summary(result, step) -> str:
+    """One paragraph for people."""
+    bytes_ = _core.format_bytes
+    if not len(result.plan):
+        return (
+            f"Tidemark: the step needs {bytes_(result.peak_bytes)} and fits the budget of {bytes_(result.budget_bytes)} as it "
+            "is; nothing is checkpointed. `tidemark.remove(model)` is not needed, but does no harm."
+        )
+    modules = {step.modules[step.calls[call].module].fqn for call, _ in result.plan.units}
+    saved = sum(len(ops) for _, ops in result.plan.units)
+    share = 100 * result.recompute_ms / result.step_ms if result.step_ms else 0.0
+    sure = "no plan that fits is cheaper" if result.termination == "optimal" else f"no plan that fits costs less than {result.bound_ms:.3g} ms"
+    return (
+        f"Tidemark: {len(result.plan)} module calls of {len(modules)} modules now run under checkpoints, with {saved} ops in them saved "
+        f"rather than recomputed. The step's peak is predicted to be {bytes_(result.peak_bytes)} instead of "
+        f"{bytes_(result.unplanned_peak_bytes)}, within the budget of {bytes_(result.budget_bytes)}; recomputing costs "
+        f"{result.recompute_ms:.3g} ms by the times of {result.device}, {share:.1f} % of the step's ops; {sure}. Train as before; "
+        "`tidemark.remove(model)` undoes it."
+    )
+
+
+class _Progress:
+    """One line on stderr that is overwritten."""
+
+    def __init__(self, shown: bool) -> None:
+        self._shown = shown
+
+    def __call__(self, text: str | None) -> None:
+        if self._shown:
+            sys.stderr.write("\r\033[K" + (f"tidemark: {text} ..." if text else ""))
+            sys.stderr.flush()

@@ -1,0 +1,182 @@
+"""A plan at work on one model: what happens when a module that it knows is called."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+
+import torch
+
+from .. import _core
+from . import chance, region
+from .buffers import Snapshot, places_of
+from .calls import Calls, watch_optimizers
+from .errors import DriftError, drift
+from .modes import ForwardMode, RecomputeMode
+from .sizes import growth, signature_of, tensors_in
+from .words import PlanWords, UnitWords
+
+
+class _Now(threading.local):
+    inside: tuple = ()  # modules whose call is under a checkpoint
+    recomputing: bool = False
+
+
+_now = _Now()
+
+
+class Applied:
+    """Everything about a plan that is applied to a model. Refers to modules weakly, so that nothing lives longer for it."""
+
+    def __init__(self, model: torch.nn.Module, words: PlanWords) -> None:
+        self.words = words
+        self.model = weakref.ref(model)
+        self.calls = Calls(words.calls)
+        self.audit = None  # who counts what runs, while an audit lasts
+        self._places = {unit.buffers: places_of(model, unit.buffers) for unit in words.units if unit.buffers}
+        self._rehearsed: set = set()
+        self._has_warned = False
+        self._optimizers = watch_optimizers(self.calls, model)
+
+    def close(self) -> None:
+        self._optimizers.remove()
+
+    def call(self, name: str, forward, module: torch.nn.Module, args: tuple, kwargs: dict):
+        """A call of the module of that name; `forward` is its own."""
+        if not torch.is_grad_enabled() or _now.recomputing:
+            return forward(module, *args, **kwargs)
+        model = self.model()
+        if model is None or not model.training:
+            return forward(module, *args, **kwargs)
+        if id(module) in _now.inside:
+            return forward(module, *args, **kwargs)  # its class's forward calls that of a base class
+        micro_batch, index = self.calls.next(name)
+        unit = self.words.by_call.get((name, micro_batch, index))
+        if unit is None or _now.inside:
+            return self._plain(forward, module, args, kwargs)
+        return self._checkpointed(unit, forward, module, args, kwargs)
+
+    def _plain(self, forward, module, args, kwargs):
+        try:
+            return forward(module, *args, **kwargs)
+        except BaseException:
+            self.calls.restart()
+            raise
+
+    def _checkpointed(self, unit: UnitWords, forward, module, args, kwargs):
+        if torch._C._get_tracing_state() is not None:
+            _core.fail(unit.module or "(root)", "a model with a plan is being traced", expected="the model alone",
+                       remedy="tidemark.remove(model) first")
+        given: list = []
+        tensors_in((args, kwargs), given)
+        signature = signature_of(given)
+        del given
+        if signature != unit.inputs:
+            self._compare(unit, signature)
+        tally = self.audit.begin(unit) if self.audit is not None else None
+        # An op that nobody expects is looked for whenever something is saved. Where nothing is, watching would cost time and
+        # decide nothing: there it is done in the first call with inputs of these sizes, and in its recompute.
+        key = (unit.module, unit.micro_batch, unit.call, signature)
+        is_rehearsed = key in self._rehearsed
+        is_watched = bool(unit.saved) or tally is not None or not is_rehearsed
+        before = None if is_rehearsed else chance.state()
+        run = _Call(unit, forward, module, kwargs, self._places.get(unit.buffers), tally)
+        try:
+            result = region.run(
+                run,
+                args,
+                preserve_rng=unit.preserve_rng,
+                early_stop=unit.early_stop,
+                context_fn=run.contexts if is_watched else None,
+                worded=_Worded(unit),
+            )
+            if run.forward_mode is not None:
+                run.forward_mode.done()
+            if not is_rehearsed:
+                chance.check(unit, before)
+                self._rehearsed.add(key)
+        except BaseException:
+            self.calls.restart()
+            raise
+        finally:
+            run.end_forward()
+        return result
+
+    def _compare(self, unit: UnitWords, signature: tuple) -> None:
+        ratio = growth(unit, signature)
+        if ratio <= 1 or self._has_warned:
+            return
+        self._has_warned = True
+        words = self.words
+        predicted = words.start_bytes + round((words.peak_bytes - words.start_bytes) * ratio)
+        over = f", above the budget of {_core.format_bytes(words.budget_bytes)}" if predicted > words.budget_bytes else ""
+        warnings.warn(
+            f"tidemark: module {unit.module or '(root)'} gets inputs {ratio:.2f} times as large as planned; the step's peak "
+            f"is now estimated at {_core.format_bytes(predicted)} instead of {_core.format_bytes(words.peak_bytes)}{over}. "
+            "Capture and plan again with the largest batch.",
+            stacklevel=6,
+        )
+
+
+class _Worded:
+    """PyTorch found that a recompute saved something else."""
+
+    def __init__(self, unit: UnitWords) -> None:
+        self.unit = unit
+
+    def __call__(self, error: Exception) -> DriftError:
+        return drift(
+            self.unit.module,
+            "the recompute of the call did not make what its forward did",
+            got=" ".join(str(error).split("\n\nTip:")[0].split("\nTip:")[0].split()),
+            cause="the module does something else each time: choices by chance or by counters (routing, layer drop)",
+        )
+
+
+class _Call:
+    """The function that a checkpoint runs: first as the forward, later as its recompute."""
+
+    def __init__(self, unit: UnitWords, forward, module, kwargs: dict, places, tally) -> None:
+        self.unit = unit
+        self.forward = forward
+        self.module = module
+        self.kwargs = kwargs
+        self.places = places
+        self.tally = tally
+        self.is_first = True
+        self.before = Snapshot(places) if places else None
+        self.forward_mode = None
+
+    def contexts(self):
+        cache: dict = {}
+        self.forward_mode = ForwardMode(self.unit, cache, self.tally)
+        return self.forward_mode, RecomputeMode(self.unit, cache, self.tally)
+
+    def end_forward(self) -> None:
+        self.is_first = False
+        self.forward_mode = None
+
+    def __call__(self, *args):
+        outside = _now.inside, _now.recomputing
+        _now.inside = (*outside[0], id(self.module))
+        if self.is_first:
+            try:
+                return self.forward(self.module, *args, **self.kwargs)
+            finally:
+                _now.inside = outside[0]
+        _now.recomputing = True
+        if self.tally is not None:
+            self.tally.recompute()
+        after = None
+        try:
+            if self.before is not None:
+                after = Snapshot(self.places)
+                self.before.put_back()
+            return self.forward(self.module, *args, **self.kwargs)
+        except torch.utils.checkpoint.CheckpointError as error:
+            raise _Worded(self.unit)(error) from error
+        finally:
+            if after is not None:
+                after.put_back()
+            _now.inside, _now.recomputing = outside

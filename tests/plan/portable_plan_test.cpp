@@ -1,0 +1,101 @@
+#include "tidemark/plan/portable_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "../support/random_plan.h"
+#include "../support/random_training.h"
+#include "../support/tiny_program.h"
+#include "tidemark/base/error.h"
+#include "tidemark/plan/plan_file.h"
+
+namespace tidemark::plan {
+namespace {
+
+// Two calls of one block, in two micro-batches. The block runs mm, then changes its buffer, then mm; the input of the
+// second mm is the last tensor saved, so that a recompute with early stop gets to two of the three ops.
+struct Example {
+  test::TinyProgram p;
+  step::ModuleId block = p.module(p.root, "block", "Block");
+  step::TensorId buffer = p.resident(step::Role::kBuffer, 4);
+  std::vector<step::CallId> calls;
+  std::vector<step::OpId> last;
+
+  step::Step make() {
+    p.b.add_binding({.module = block,
+                     .name = p.b.intern("count"),
+                     .tensor = buffer,
+                     .kind = step::BindingKind::kBuffer,
+                     .trainable = false});
+    const step::TensorId x = p.resident(step::Role::kInput, 10);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      p.pass(step::PassKind::kForward, i);
+      calls.push_back(p.enter(block, {x}));
+      const step::TensorId a = p.op("aten.mm.default", {x}, 20);
+      buffer = p.change(buffer);
+      const step::SaveId save = p.pack(a);
+      const step::TensorId c = p.op("aten.mm.default", {a}, 30);
+      last.push_back(p.last_op());
+      p.exit(calls.back(), {c});
+      p.pass(step::PassKind::kBackward, i);
+      p.backward({save}, 5);
+    }
+    return p.finish();
+  }
+};
+
+TEST(PortablePlan, SaysWhatApplyingNeeds) {
+  Example example;
+  const step::Step step = example.make();
+  const Plan plan{{Unit{.call = example.calls[0], .saved_ops = {}},
+                   Unit{.call = example.calls[1], .saved_ops = {example.last[1]}, .early_stop = false}}};
+  const PortablePlan words = describe(step, plan, {});
+  ASSERT_EQ(words.bodies.size(), 1u);  // both calls run the same
+  EXPECT_EQ(words.bodies[0].ops.size(), 3u);
+  EXPECT_EQ(words.bodies[0].inputs, (std::vector<Shape>{{"uint8", {10}}}));
+  ASSERT_EQ(words.units.size(), 2u);
+  EXPECT_EQ(words.units[0].micro_batch, 0u);
+  EXPECT_EQ(words.units[1].micro_batch, 1u);
+  EXPECT_EQ(words.units[0].reach, 2u);
+  EXPECT_EQ(words.units[1].reach, 3u);  // without early stop, all
+  EXPECT_EQ(words.units[1].saved, (std::vector<std::uint32_t>{2}));
+  EXPECT_EQ(words.units[0].buffers, (std::vector<std::string>{"block.count"}));
+  EXPECT_EQ(words.calls, (std::vector<CallCounts>{{"block", {1, 1}}}));
+  EXPECT_EQ(find_in(step, words, "the plan"), plan);
+}
+
+TEST(PortablePlan, IsFoundAgainInItsStepOnly) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const step::Step step = test::random_training(seed).step;
+    const Plan plan = test::random_plan(step, seed);
+    const PortablePlan words = describe(step, plan, {});
+    EXPECT_EQ(find_in(step, words, "the plan"), plan) << seed;
+    EXPECT_EQ(read_portable_plan_text(write_plan(words), "the plan"), words) << seed;
+    EXPECT_EQ(hash_of(words), hash_of(describe(step, plan, {}))) << seed;
+    const step::Step other = test::random_training(seed + 1000).step;
+    EXPECT_THROW(find_in(other, words, "the plan"), Error) << seed;
+  }
+}
+
+// Whatever it claims about the step that is not so is refused, whoever wrote it.
+TEST(PortablePlan, DoesNotLie) {
+  Example example;
+  const step::Step step = example.make();
+  const PortablePlan good = describe(step, {{Unit{.call = example.calls[0], .saved_ops = {}}}}, {});
+  const auto lies = [&](auto change) {
+    PortablePlan bad = good;
+    change(bad);
+    EXPECT_THROW(find_in(step, bad, "the plan"), Error);
+  };
+  lies([](PortablePlan& p) { p.units[0].module = "other"; });
+  lies([](PortablePlan& p) { p.units[0].call = 7; });
+  lies([](PortablePlan& p) { p.units[0].saved = {3}; });
+  lies([](PortablePlan& p) { p.units[0].reach = 3; });
+  lies([](PortablePlan& p) { p.units[0].buffers.clear(); });
+  lies([](PortablePlan& p) { p.bodies[0].ops[0] = "aten.add.Tensor"; });
+  lies([](PortablePlan& p) { p.bodies[0].inputs.clear(); });
+  lies([](PortablePlan& p) { p.modules.pop_back(); });
+  lies([](PortablePlan& p) { p.calls[0].by_micro_batch[0] = 2; });
+}
+
+}  // namespace
+}  // namespace tidemark::plan
