@@ -12,11 +12,12 @@ void bind_step_rows(nanobind::module_& m);
 void bind_step(nanobind::module_& m);
 void bind_step_builder(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
-void bind_planner(nanobind::module_& m);
+void bind_methods(nanobind::module_& m);
 void bind_memory(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_cost(nanobind::module_& m);
 void bind_sac(nanobind::module_& m);
+void bind_planner(nanobind::module_& m);
 void bind_zoo(nanobind::module_& m);
 
 }  // namespace tidemark::python

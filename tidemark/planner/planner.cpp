@@ -31,6 +31,11 @@ class Planning {
         times_(times_of(cost)),
         room_bytes_(options.budget_bytes - options.reserve_bytes) {}
 
+  std::optional<LinearModel> model() {
+    space_ = find_space(step_, times_, options_.space);
+    return model_of(method_input(find_problem()));
+  }
+
   PlanResult run() {
     const Judged none = judge({});
     result_.unplanned_peak_bytes = none.peak_bytes;
@@ -38,22 +43,31 @@ class Planning {
     result_.excluded = space_.excluded;
     result_.candidate_count = static_cast<std::int64_t>(space_.candidates.size());
     try_policies(none);
-    const std::int64_t round_to = options_.against == Against::kExact ? 1 : kCudaRoundingBytes;
-    Problem problem = build_problem(step_, space_, {.workspace = options_.workspace, .round_to_bytes = round_to});
+    Problem problem = find_problem();
     is_whole_ = problem.is_whole;
     const ExactSolver solver(std::move(problem));
     find_smallest(solver);
+    const bool is_exact = options_.method.method == Method::kExact;
+    const MethodOutcome outcome = is_exact ? MethodOutcome() : run_method(method_input(solver.problem()));
+    result_.own = outcome.own;
     if (none.peak_bytes <= room_bytes_) {
       take(none, Termination::kFits);
       result_.bound_ps = 0;
-    } else {
+    } else if (is_exact) {
       search(solver);
+    } else {
+      use(outcome);
     }
     note_restored();
     return std::move(result_);
   }
 
  private:
+  Problem find_problem() const {
+    const std::int64_t round_to = options_.against == Against::kExact ? 1 : kCudaRoundingBytes;
+    return build_problem(step_, space_, {.workspace = options_.workspace, .round_to_bytes = round_to});
+  }
+
   Judged judge(plan::Plan plan) const {
     Judged judged;
     judged.peak_bytes = peak_of(step_, plan, options_);
@@ -144,6 +158,31 @@ class Planning {
     infeasible();
   }
 
+  // What another method found, and nothing else.
+  void use(const MethodOutcome& outcome) {
+    result_.statistics = outcome.statistics;
+    if (room_bytes_ < floor_bytes_ && is_whole_) return infeasible();
+    if (!outcome.plan) {
+      take(smallest_, outcome.reached_limit ? Termination::kLimit : Termination::kNotFound);
+      result_.plan = {};
+      return;
+    }
+    const Judged judged = judge(*outcome.plan);
+    take(judged, outcome.bound_ps >= judged.recompute_ps ? Termination::kOptimal : Termination::kFeasible);
+    result_.bound_ps = std::min(outcome.bound_ps, judged.recompute_ps);
+  }
+
+  MethodInput method_input(const Problem& problem) const {
+    return {.step = step_,
+            .space = space_,
+            .wishes = options_.space,
+            .problem = problem,
+            .times = times_,
+            .room_bytes = room_bytes_,
+            .peak_of = [this](const plan::Plan& plan) { return peak_of(step_, plan, options_); },
+            .options = options_.method};
+  }
+
   void finish(bool is_proved) {
     const bool is_optimal = is_proved || best_->recompute_ps <= result_.bound_ps;
     take(*best_, is_optimal ? Termination::kOptimal : Termination::kFeasible);
@@ -206,7 +245,9 @@ std::int64_t peak_of(const Step& step, const plan::Plan& plan, const PlannerOpti
   return memory::use_caching_allocator(step, timeline, {}).peak_reserved_bytes;
 }
 
-PlanResult plan_step(const Step& step, const cost::StepCost& cost, const PlannerOptions& options) {
+namespace {
+
+void check_budget(const PlannerOptions& options) {
   if (options.budget_bytes < 0 || options.reserve_bytes < 0 || options.reserve_bytes > options.budget_bytes)
     throw Error({.kind = ErrorKind::kInput,
                  .place = "budget",
@@ -215,7 +256,18 @@ PlanResult plan_step(const Step& step, const cost::StepCost& cost, const Planner
                  .got = std::to_string(options.budget_bytes) + " B with a reserve of " +
                         std::to_string(options.reserve_bytes) + " B",
                  .remedy = "a larger budget, or a smaller reserve"});
+}
+
+}  // namespace
+
+PlanResult plan_step(const Step& step, const cost::StepCost& cost, const PlannerOptions& options) {
+  check_budget(options);
   return Planning(step, cost, options).run();
+}
+
+std::optional<LinearModel> method_model(const Step& step, const cost::StepCost& cost, const PlannerOptions& options) {
+  check_budget(options);
+  return Planning(step, cost, options).model();
 }
 
 }  // namespace tidemark::planner

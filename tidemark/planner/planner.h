@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "tidemark/plan/plan.h"
 #include "tidemark/plan/policies.h"
 #include "tidemark/planner/exact.h"
+#include "tidemark/planner/methods.h"
 #include "tidemark/planner/space.h"
 #include "tidemark/step/step.h"
 
@@ -31,9 +33,10 @@ enum class Termination : std::uint8_t {
   kFeasible,    // the plan fits; `bound_ps` says how much cheaper another could be
   kInfeasible,  // no plan fits
   kLimit,       // the limit was reached before a plan was found
+  kNotFound,    // this method found no plan that fits; another one may
 };
-inline constexpr std::array<std::string_view, 5> kTerminationNames = {"fits", "optimal", "feasible", "infeasible",
-                                                                      "limit"};
+inline constexpr std::array<std::string_view, 6> kTerminationNames = {"fits",       "optimal", "feasible",
+                                                                      "infeasible", "limit",   "not_found"};
 inline constexpr std::string_view name_of(Termination termination) {
   return kTerminationNames[static_cast<std::size_t>(termination)];
 }
@@ -45,6 +48,7 @@ struct PlannerOptions {
   const memory::WorkspaceTable* workspace = nullptr;
   SpaceOptions space = {};
   std::int64_t max_work = 20'000'000;  // entries of the search's lists; about a second for ten million
+  MethodOptions method = {};
 };
 
 // What one of the plans that people write by hand comes to.
@@ -69,12 +73,19 @@ struct PlanResult {
   SolveStatistics statistics;
   std::array<std::int64_t, kExclusionNames.size()> excluded = {};  // calls that cannot be units, by reason
   std::int64_t candidate_count = 0;
+  std::optional<MethodVerdict> own;    // what the model of another method than exact says itself
   std::vector<step::CallId> restored;  // units of the plan that change buffers, which applying it must restore
 };
 
 // The cheapest plan whose peak, by replay, stays within the budget. Pure: the same input gives the same result. A plan
-// is never worse than the best policy of the list above. Throws: Error for options that make no sense.
+// is never worse than the best policy of the list above, unless another method than exact was asked for. Throws: Error
+// for options that make no sense.
 PlanResult plan_step(const step::Step& step, const cost::StepCost& cost, const PlannerOptions& options);
+
+// The program that the method of the options solves, to write to a file; nothing when the budget is hopeless already.
+// Throws: Error for a method that solves none.
+std::optional<LinearModel> method_model(const step::Step& step, const cost::StepCost& cost,
+                                        const PlannerOptions& options);
 
 // The times that the planner adds up.
 Times times_of(const cost::StepCost& cost);

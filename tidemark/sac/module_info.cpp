@@ -60,7 +60,7 @@ ReferenceSnapshot last(const ReferenceModule& module, ReferenceState state) {
   return module[state].empty() ? ReferenceSnapshot() : module[state].back();
 }
 
-ModuleStats memory_stats(const ReferenceModule& module) {
+ModuleStats memory_stats(const ReferenceModule& module, Rules rules) {
   constexpr auto kActivation = ReferenceCategory::kActivation;
   const ReferenceSnapshot post_forward = last(module, ReferenceState::kPostForward);
   const ReferenceSnapshot pre_backward = last(module, ReferenceState::kPreBackward);
@@ -72,7 +72,10 @@ ModuleStats memory_stats(const ReferenceModule& module) {
   stats.kept_bytes = std::max<std::int64_t>(
       0, post_forward[kActivation] - last(module, ReferenceState::kPreForward)[kActivation] - module.output_bytes);
   stats.backward_activation_bytes = peak_backward[kActivation];
-  stats.activation_gradient_bytes = peak_backward[ReferenceCategory::kTemp] - pre_backward[ReferenceCategory::kTemp];
+  const std::int64_t temp_before = pre_backward[ReferenceCategory::kTemp];
+  const std::int64_t temp_at_peak = peak_backward[ReferenceCategory::kTemp];
+  stats.activation_gradient_bytes =
+      rules == Rules::kReferenceB ? std::max(temp_at_peak, temp_before) : temp_at_peak - temp_before;
   stats.activations_after_bytes = post_forward[kActivation];
   stats.input_bytes = module.input_bytes;
   stats.output_bytes = module.output_bytes;
@@ -107,7 +110,7 @@ ModuleInfo module_info(const Step& step, std::span<const double> op_ms, const Mo
   const StepIndex index(step);
   ModuleInfo info;
   for (const ReferenceModule& module : record.modules) {
-    ModuleStats stats = memory_stats(module);
+    ModuleStats stats = memory_stats(module, options.rules);
     stats.fqn = qualified_name(step, module.module);
     stats.forward_ms = times[module.module.index()].forward_ms;
     stats.backward_ms = times[module.module.index()].backward_ms;
@@ -119,6 +122,7 @@ ModuleInfo module_info(const Step& step, std::span<const double> op_ms, const Mo
       stats.sac_bytes = operators.total_bytes;
       stats.sac_ms = operators.total_ms;
       stats.trade_off = trade_off(operators, order, options.rules);
+      for (const std::uint32_t i : order.stored) stats.stored_bytes += operators.operators[i].bytes;
     }
     info.order.forward_pre.push_back(stats.fqn);
     info.modules.push_back(std::move(stats));

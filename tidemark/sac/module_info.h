@@ -19,8 +19,9 @@ struct ModuleStats {
   std::int64_t gradients_before_bytes = 0;  // of all parameters, when the module's backward starts
   std::int64_t kept_bytes = 0;              // by its forward, without what it returns
   std::int64_t backward_activation_bytes = 0;
-  std::int64_t activation_gradient_bytes = 0;  // what its backward adds at its peak; may be negative
-  std::int64_t activations_after_bytes = 0;    // of the whole model, when its forward ends
+  // What its backward adds at its peak, which may be negative; by auto-SAC's rules (kReferenceB) all there is then.
+  std::int64_t activation_gradient_bytes = 0;
+  std::int64_t activations_after_bytes = 0;  // of the whole model, when its forward ends
   std::int64_t input_bytes = 0;
   std::int64_t output_bytes = 0;
   double forward_ms = 0;
@@ -28,6 +29,7 @@ struct ModuleStats {
   bool is_leaf = true;  // has no modules inside, and so no trade-off
   std::int64_t sac_bytes = 0;
   double sac_ms = 0;
+  std::int64_t stored_bytes = 0;  // of sac_bytes, what is never recomputed; not in the reference's file
   TradeOff trade_off;
 };
 

@@ -9,7 +9,7 @@ enum class ExitCode : int {
   kError = 1,       // bad input, or a failed read or write
   kUsage = 2,       // the command line itself is wrong
   kInfeasible = 3,  // planning: no plan fits the budget
-  kLimit = 4,       // planning: a limit was reached before any plan was found
+  kLimit = 4,       // planning: a limit was reached, or the method ended, before any plan was found
 };
 
 }  // namespace tidemark::cli

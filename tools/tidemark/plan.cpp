@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "highs_argument.h"
 #include "plan_report.h"
 #include "step_argument.h"
 #include "tidemark/base/atomic_file.h"
@@ -39,6 +40,12 @@ struct PlanOptions {
   bool no_early_stop = false;
   bool is_explained = false;
   std::size_t max_work = 20'000'000;
+  std::string method = "exact";
+  std::string highs;
+  std::size_t world_size = 1;
+  bool counts_stale = false;
+  std::string mps;
+  std::string lp;
   NativeOptions native;
 };
 
@@ -51,6 +58,27 @@ planner::Against against_of(const PlanOptions& options, const device::Device& de
 planner::RngRule rng_of(const std::string& word) {
   if (word == "always") return planner::RngRule::kAlways;
   return word == "never" ? planner::RngRule::kNever : planner::RngRule::kWhenNeeded;
+}
+
+planner::Method method_of(const std::string& word) {
+  for (std::size_t i = 0; i < planner::kMethodNames.size(); ++i)
+    if (planner::kMethodNames[i] == word) return static_cast<planner::Method>(i);
+  return planner::Method::kExact;
+}
+
+// Before anything is solved, so that a model can be had without a solver.
+void write_model(const PlanReport& report, const PlanOptions& options, const planner::PlannerOptions& wishes) {
+  if (options.mps.empty() && options.lp.empty()) return;
+  const std::optional<planner::LinearModel> model = planner::method_model(report.step, report.cost, wishes);
+  if (!model)
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "--budget",
+                 .problem = "there is no model to write: the budget is below what no plan can change",
+                 .expected = {},
+                 .got = options.budget,
+                 .remedy = "a larger budget"});
+  if (!options.mps.empty()) write_file_atomically(options.mps, planner::mps_text(*model));
+  if (!options.lp.empty()) write_file_atomically(options.lp, planner::lp_text(*model));
 }
 
 // The plan is checked by code that does not trust the planner before anyone gets it.
@@ -83,6 +111,7 @@ ExitCode run_plan(PlanOptions options, const Console& console) {
                     .budget_bytes = budget_bytes,
                     .reserve_bytes = reserve_bytes,
                     .against = against_of(options, device),
+                    .method = method_of(options.method),
                     .result = {},
                     .timeline = {},
                     .is_explained = options.is_explained,
@@ -90,29 +119,37 @@ ExitCode run_plan(PlanOptions options, const Console& console) {
   report.cost = cost::price_step(report.step, device);
   const std::optional<memory::WorkspaceTable> table = read_workspace_argument(options.workspace, options.step, console);
   const memory::WorkspaceTable* workspace = table ? &*table : nullptr;
-  const planner::PlannerOptions search{.budget_bytes = budget_bytes,
-                                       .reserve_bytes = reserve_bytes,
-                                       .against = report.against,
-                                       .workspace = workspace,
-                                       .space = {.early_stop = !options.no_early_stop,
-                                                 .rng = rng_of(options.rng),
-                                                 .units = options.units,
-                                                 .not_units = options.not_units,
-                                                 .always_save = options.always_save,
-                                                 .never_save = options.never_save},
-                                       .max_work = static_cast<std::int64_t>(options.max_work)};
-  report.result = planner::plan_step(report.step, report.cost, search);
+  planner::PlannerOptions wishes{.budget_bytes = budget_bytes,
+                                 .reserve_bytes = reserve_bytes,
+                                 .against = report.against,
+                                 .workspace = workspace,
+                                 .space = {.early_stop = !options.no_early_stop,
+                                           .rng = rng_of(options.rng),
+                                           .units = options.units,
+                                           .not_units = options.not_units,
+                                           .always_save = options.always_save,
+                                           .never_save = options.never_save},
+                                 .max_work = static_cast<std::int64_t>(options.max_work),
+                                 .method = {.method = report.method,
+                                            .world_size = static_cast<std::int64_t>(options.world_size),
+                                            .counts_stale = options.counts_stale}};
+  write_model(report, options, wishes);
+  std::optional<planner::Highs> highs;
+  if (planner::needs_highs(report.method)) highs.emplace(find_highs(options.highs));
+  wishes.method.highs = highs ? &*highs : nullptr;
+  report.result = planner::plan_step(report.step, report.cost, wishes);
   const planner::PlanResult& result = report.result;
   report.timeline =
       memory::replay(report.step, result.plan,
                      {.workspace = workspace,
                       .round_to_bytes = report.against == planner::Against::kExact ? 1 : kCudaRoundingBytes,
                       .keep_alive_at_peak = false});
-  const bool has_plan =
-      result.termination != planner::Termination::kInfeasible && result.termination != planner::Termination::kLimit;
+  const bool has_plan = result.termination == planner::Termination::kFits ||
+                        result.termination == planner::Termination::kOptimal ||
+                        result.termination == planner::Termination::kFeasible;
   if (has_plan) {
     const std::string text =
-        plan::write_plan(report.step, result.plan, planner::facts_of(report.step, result, device.name, search));
+        plan::write_plan(report.step, result.plan, planner::facts_of(report.step, result, device.name, wishes));
     check(report, text, workspace);
     if (!options.output.empty()) write_file_atomically(options.output, text);
   } else {
@@ -124,7 +161,7 @@ ExitCode run_plan(PlanOptions options, const Console& console) {
     console.print(plan_text(report, console));
   }
   if (result.termination == planner::Termination::kInfeasible) return ExitCode::kInfeasible;
-  return result.termination == planner::Termination::kLimit ? ExitCode::kLimit : ExitCode::kOk;
+  return has_plan ? ExitCode::kOk : ExitCode::kLimit;
 }
 
 }  // namespace
@@ -163,6 +200,17 @@ Command add_plan(CLI::App& root) {
       ->check(CLI::IsMember({"when-needed", "always", "never"}));
   app->add_flag("--no-early-stop", options->no_early_stop, "run units again to their end");
   add_count(*app, "--max-work", options->max_work, "stop the search after N entries");
+  std::vector<std::string> methods(planner::kMethodNames.begin(), planner::kMethodNames.end());
+  app->add_option("--method", options->method, "exact (default), or another one to compare it with")
+      ->type_name("METHOD")
+      ->check(CLI::IsMember(methods));
+  app->add_option("--highs", options->highs, "the library of the solver HiGHS, for milp and exact-milp")
+      ->type_name("PATH");
+  add_count(*app, "--world-size", options->world_size, "milp: divide parameters and gradients by N");
+  app->add_flag("--count-stale", options->counts_stale, "milp: count what is held from the step before");
+  app->add_option("--write-mps", options->mps, "write the program that milp or exact-milp solves to FILE")
+      ->type_name("FILE");
+  app->add_option("--write-lp", options->lp, "the same in LP format")->type_name("FILE");
   app->add_option("--workspace", options->workspace,
                   "kernels' scratch memory; by default STEP.workspace.jsonl, if it is there")
       ->type_name("FILE");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "cost_text.h"
@@ -138,6 +139,10 @@ std::string verdict(const PlanReport& report) {
     case Termination::kOptimal:
       return "it fits with this plan, and no plan that fits is cheaper (proved)";
     case Termination::kFeasible:
+      if (result.bound_ps == 0)
+        return fmt::format(
+            "it fits with this plan, which {} chose; how much cheaper another is, it does not say",
+            report.method == planner::Method::kExact ? "a simple policy" : planner::name_of(report.method));
       return fmt::format("it fits with this plan; the cheapest one takes at least {} (gap {})",
                          format_duration(result.bound_ps),
                          percent(result.recompute_ps - result.bound_ps, result.recompute_ps));
@@ -147,8 +152,28 @@ std::string verdict(const PlanReport& report) {
                          result.is_smallest_proved ? " (proved)" : ", as far as is known");
     case Termination::kLimit:
       return "the limit of the search was reached before a plan was found";
+    case Termination::kNotFound:
+      return fmt::format("the method {} found no plan that fits; the smallest peak that any plan reaches is {}{}",
+                         planner::name_of(report.method), format_bytes(result.smallest_peak_bytes),
+                         result.is_smallest_proved ? "" : ", as far as is known");
   }
   return "";
+}
+
+// What the method's own model thinks, where a replay may think otherwise.
+std::string own_text(const planner::MethodVerdict& own) {
+  if (own.end == planner::SolveEnd::kInfeasible) return "no plan fits";
+  if (own.end == planner::SolveEnd::kLimit && own.peak_bytes == 0) return "nothing: its limit was reached";
+  std::string text =
+      fmt::format("a peak of {}, recomputing {}", format_bytes(own.peak_bytes), format_duration(own.recompute_ps));
+  if (!own.ratios.empty()) {
+    double sum = 0;
+    for (const planner::ModuleRatio& ratio : own.ratios) sum += ratio.given_up;
+    text += fmt::format(", {} giving up {:.1f}% of their bytes on average",
+                        count_of(static_cast<std::int64_t>(own.ratios.size()), "module"),
+                        100 * sum / static_cast<double>(own.ratios.size()));
+  }
+  return text;
 }
 
 std::string held_by(const PlanReport& report) {
@@ -216,6 +241,8 @@ std::string plan_text(const PlanReport& report, const Console& console) {
   figures.row({"recomputing", fmt::format("{}, {} of the step's {}", format_duration(result.recompute_ps),
                                           percent(result.recompute_ps, report.cost.all.time_ps),
                                           format_duration(report.cost.all.time_ps))});
+  if (result.own)
+    figures.row({"its own model", fmt::format("{} says {}", planner::name_of(report.method), own_text(*result.own))});
   text += figures.text(2);
   text += advice(report);
   if (!result.plan.units.empty()) {
@@ -265,6 +292,7 @@ Json plan_json(const PlanReport& report) {
     excluded[std::string(planner::kExclusionNames[i])] = result.excluded[i];
   Json json{{"step", report.file},
             {"device", report.device.name},
+            {"method", planner::name_of(report.method)},
             {"termination", planner::name_of(result.termination)},
             {"budget_bytes", report.budget_bytes},
             {"reserve_bytes", report.reserve_bytes},
@@ -286,6 +314,15 @@ Json plan_json(const PlanReport& report) {
              {{"passes", result.statistics.passes},
               {"entries", result.statistics.work},
               {"longest_list", result.statistics.longest_list}}}};
+  if (result.own) {
+    constexpr std::array<std::string_view, 3> kEnds = {"optimal", "infeasible", "limit"};
+    Json ratios = Json::object();
+    for (const planner::ModuleRatio& ratio : result.own->ratios) ratios[ratio.fqn] = ratio.given_up;
+    json["own_model"] = {{"termination", kEnds[static_cast<std::size_t>(result.own->end)]},
+                         {"peak_bytes", result.own->peak_bytes},
+                         {"recompute_ms", ms(result.own->recompute_ps)},
+                         {"ratios", ratios}};
+  }
   return json;
 }
 

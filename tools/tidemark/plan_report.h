@@ -22,6 +22,7 @@ struct PlanReport {
   std::int64_t budget_bytes = 0;
   std::int64_t reserve_bytes = 0;
   planner::Against against = planner::Against::kExact;
+  planner::Method method = planner::Method::kExact;
   planner::PlanResult result;
   memory::Timeline timeline;  // under the plan
   bool is_explained = false;

@@ -102,6 +102,11 @@ _tidemark() {
         --never-save) words="" flags="" files= ;;
         --rng) words="when-needed always never" flags="" files= ;;
         --max-work) words="" flags="" files= ;;
+        --method) words="exact greedy milp exact-milp reference-policy knapsack" flags="" files= ;;
+        --highs) words="" flags="" files= ;;
+        --world-size) words="" flags="" files= ;;
+        --write-mps) words="" flags="" files=1 ;;
+        --write-lp) words="" flags="" files=1 ;;
         --workspace) words="" flags="" files=1 ;;
         --batch) words="" flags="" files= ;;
         --seq) words="" flags="" files= ;;
@@ -114,7 +119,7 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --explain --units --not-units --always-save --never-save --rng --no-early-stop --max-work --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --explain --units --not-units --always-save --never-save --rng --no-early-stop --max-work --method --highs --world-size --count-stale --write-mps --write-lp --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     verify)
