@@ -26,3 +26,13 @@ function(tidemark_use_settings target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tidemark_settings>)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
 endfunction()
+
+# tidemark_precompile(TARGET HEADER...): the common headers of the standard library and these are parsed once for the
+# whole target. ./test leaves this out of the release build, where each file must include what it uses.
+function(tidemark_precompile target)
+  if(TIDEMARK_PRECOMPILE_HEADERS)
+    target_precompile_headers(${target} PRIVATE
+      <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory> <optional> <set> <span>
+      <string> <string_view> <unordered_map> <utility> <variant> <vector> ${ARGN})
+  endif()
+endfunction()

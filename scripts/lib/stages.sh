@@ -63,21 +63,24 @@ check_format() {
 
 check_tidy() {
   find tidemark -name '*.cpp' -print0 |
-    xargs -0 -P "$jobs" -n 1 clang-tidy-16 -p build/clang --quiet --warnings-as-errors='*'
+    xargs -0 -P "$jobs" -n 1 clang-tidy-16 -p build/tidy --quiet --warnings-as-errors='*'
 }
 
 stage_lint() {
   stage "clang-format" clang-format check_format
-  if [[ -f build/clang/compile_commands.json ]]; then
+  # Compile commands of their own: those of the clang build name precompiled headers, which take clang-tidy longer.
+  if configure tidy build/tidy; then
     stage "clang-tidy" clang-tidy check_tidy
   else
-    failed+=("clang-tidy (not run: no clang build to take the compile commands from)")
+    failed+=("clang-tidy (not run: no compile commands; full output: $current_log)")
   fi
 }
 
+# A process for each core, each with one thread; the tests of a file stay together and share what they set up.
 stage_pytest() {
   summaries+=("$logs/pytest.log")
-  stage "Python, command line, script tests" pytest .venv/bin/pytest --color=no -rfEs "$@"
+  OMP_NUM_THREADS=1 stage "Python, command line, script tests" pytest \
+    .venv/bin/pytest --color=no -rfEs --numprocesses="$jobs" --dist=loadfile "$@"
 }
 
 # A runner's own summary, from the end of its log.
