@@ -53,10 +53,8 @@ TEST(Accuracy, WholeSteps) {
   EXPECT_LE(error / count, 10);
 }
 
-// Convolutions fall short of the 90 % that every other op reaches (docs/accuracy.md).
 TEST(Accuracy, Ranking) {
-  for (const auto& [op, by_gpu] : rankings(times(), without()))
-    EXPECT_GE(mean_of(by_gpu, &Score::model), op == "conv2d" ? 88 : 90) << op;
+  for (const auto& [op, by_gpu] : rankings(times(), without())) EXPECT_GE(mean_of(by_gpu, &Score::model), 90) << op;
 }
 
 // What the library carries is what the fit gives, rounded: a fit from there gains next to nothing.

@@ -152,7 +152,8 @@ void Runtime::attach(Call& call, std::shared_ptr<GradNode> node) {
   }
 }
 
-// An op whose row has no backward must not stand between a parameter and the loss: the step would be wrong.
+// An op whose row has no backward must not stand between a parameter and the loss: the step would be wrong. That goes
+// for what it writes into, too.
 void Runtime::refuse_lost_gradient(const Call& call) const {
   const Row& row = call.row();
   if (row.node != nullptr || row.is_constant || !recorder_.grad_enabled) return;
@@ -160,7 +161,7 @@ void Runtime::refuse_lost_gradient(const Call& call) const {
   for (const Tensor* t : call.inputs()) is_due = is_due || (*t).needs_grad();
   if (!is_due) return;
   for (const Made& made : call.made()) {
-    if (!made.tensor || made.alias == step::AliasKind::kMutates || !ops::is_floating(made.tensor.dtype())) continue;
+    if (!made.tensor || !ops::is_floating(made.tensor.dtype())) continue;
     throw Error({.kind = ErrorKind::kInput,
                  .place = row.name,
                  .problem = "native models have no backward of this op, and its input needs a gradient",

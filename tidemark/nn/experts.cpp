@@ -33,7 +33,7 @@ Experts::Experts(Net& net, step::ModuleId parent, const ExpertShape& shape)
       shape_(shape),
       gate_up_proj_(net.parameter(id(), "gate_up_proj", {shape.experts, 2 * shape.inner, shape.width})),
       down_proj_(net.parameter(id(), "down_proj", {shape.experts, shape.width, shape.inner})),
-      act_fn_(net, id(), "act_fn", "SiLUActivation", silu) {}
+      act_fn_(net, id(), "act_fn", shape.activation_type, shape.activation) {}
 
 Tensor Experts::operator()(const Tensor& tokens, const Tensor& experts, const Tensor& scores) const {
   return called({&tokens, &experts, &scores}, [&] { return forward(tokens, experts, scores); });

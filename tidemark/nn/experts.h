@@ -12,6 +12,8 @@ struct ExpertShape {
   std::int64_t inner = 0;
   std::int64_t experts = 0;
   std::int64_t chosen = 0;  // for each token
+  std::string activation_type = "SiLUActivation";
+  Activation::Function activation = silu;
 };
 
 // A gated MLP for each expert; a router sends each token to its best few. Tokens are sorted by expert, so that one

@@ -68,12 +68,13 @@ std::int64_t convolution_flops(const Call& call) {
   return flops_of(call.in(0).sizes(), call.in(1).sizes(), output_sizes(call), call.flag("transposed"));
 }
 
-// The gradients of input and weight are convolutions of the same size as the forward one.
+// The gradients of input and weight are convolutions of the same size as the forward one; that of the weight is counted
+// as if there were no groups, since PyTorch's counter does so.
 std::int64_t convolution_backward_flops(const Call& call) {
   const Mask mask = call.mask("output_mask");
   const std::int64_t one = flops_of(call.tensor("input").sizes(), call.tensor("weight").sizes(),
                                     call.tensor("grad_output").sizes(), call.flag("transposed"));
-  return one * (static_cast<int>(mask[0]) + static_cast<int>(mask[1]));
+  return times(one, (mask[0] ? 1 : 0) + (mask[1] ? call.integer("groups", 1) : 0));
 }
 
 void convolution_backward(Backward& b) {

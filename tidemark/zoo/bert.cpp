@@ -151,7 +151,7 @@ class Intermediate : public Module {
   Intermediate(Net& net, step::ModuleId parent, const BertConfig& c)
       : Module(net, parent, "intermediate", "BertIntermediate"),
         dense_(net, id(), "dense", c.width, c.inner, true),
-        act_(net, id(), "intermediate_act_fn", "GELUActivation", nn::exact_gelu) {}
+        act_(net, id(), "intermediate_act_fn", activation_type(c.activation), activation_function(c.activation)) {}
 
   Tensor operator()(const Tensor& x) const {
     return called({&x}, [&] {
@@ -236,7 +236,7 @@ class Transform : public Module {
   Transform(Net& net, step::ModuleId parent, const BertConfig& c)
       : Module(net, parent, "transform", "BertPredictionHeadTransform"),
         dense_(net, id(), "dense", c.width, c.width, true),
-        act_(net, id(), "transform_act_fn", "GELUActivation", nn::exact_gelu),
+        act_(net, id(), "transform_act_fn", activation_type(c.activation), activation_function(c.activation)),
         norm_(net, id(), "LayerNorm", c.width, c.layer_norm_eps) {}
 
   Tensor operator()(const Tensor& x) const {

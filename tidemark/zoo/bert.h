@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "tidemark/zoo/activation.h"
 #include "tidemark/zoo/model.h"
 
 namespace tidemark::zoo {
@@ -20,6 +21,7 @@ struct BertConfig {
   double dropout = 0.1;
   double attention_dropout = 0.1;
   double layer_norm_eps = 1e-12;
+  ActivationKind activation = ActivationKind::kGelu;
 };
 
 std::unique_ptr<Model> make_bert(nn::Net& net, const BertConfig& config, const Batch& batch);

@@ -73,6 +73,7 @@ LlamaConfig qwen2(const LlamaShape& s) {
 LlamaConfig gemma(const LlamaShape& s) {
   LlamaConfig c = llama(s);
   c.family = "Gemma";
+  c.activation = ActivationKind::kTanhGelu;
   c.tied = true;
   c.padding = 0;
   c.rms_eps = 1e-6;

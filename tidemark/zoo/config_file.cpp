@@ -100,10 +100,32 @@ class Keys {
     refuse(at(key), "native models do not have this", fmt::format("{}", fmt::join(allowed, " or ")), quoted(value),
            "record the model with the PyTorch capture instead");
   }
+  ActivationKind activation(const char* key, const char* otherwise) const {
+    return activation(key, text(key, otherwise), "");
+  }
+  // Of an activation's name that is part of the key's text, after `prefix`.
+  ActivationKind activation(const char* key, std::string_view name, std::string_view prefix) const {
+    const std::optional<ActivationKind> kind = activation_named(name);
+    if (!kind)
+      refuse(at(key), "native models do not have this",
+             fmt::format("{}{}", prefix, fmt::join(activation_names(), fmt::format(", {}", prefix))),
+             quoted(fmt::format("{}{}", prefix, name)), "record the model with the PyTorch capture instead");
+    return *kind;
+  }
   void expect_flag(const char* key, bool expected) const {
     if (flag(key, expected) != expected)
       refuse(at(key), "native models do not have this", expected ? "true" : "false", expected ? "false" : "true",
              "record the model with the PyTorch capture instead");
+  }
+  // A list of which every item says the same.
+  void expect_each(const char* key, const char* allowed) const {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_array()) refuse(at(key), "the value has the wrong type", "a list of texts", shown(*value));
+    for (const Json& item : *value)
+      if (item != Json(allowed))
+        refuse(at(key), "native models do not have this", allowed, shown(item),
+               "record the model with the PyTorch capture instead");
   }
   // Whether the key is there, be it null.
   bool has(const char* key) const { return object_.contains(key); }
@@ -192,7 +214,7 @@ Config read_gpt2(const Keys& k) {
   c.attention_dropout = k.number("attn_pdrop", c.attention_dropout);
   c.residual_dropout = k.number("resid_pdrop", c.residual_dropout);
   c.layer_norm_eps = k.number("layer_norm_epsilon", c.layer_norm_eps);
-  k.expect_text("activation_function", {"gelu_new"});
+  c.activation = k.activation("activation_function", "gelu_new");
   k.expect_flag("scale_attn_weights", true);
   k.expect_flag("scale_attn_by_inverse_layer_idx", false);
   k.expect_flag("reorder_and_upcast_attn", false);
@@ -221,10 +243,10 @@ LlamaConfig read_decoder(const Keys& k, const char* family) {
   return c;
 }
 
-// With SiLU in the gated MLP, as most have it.
 LlamaConfig read_silu_decoder(const Keys& k, const char* family) {
-  k.expect_text("hidden_act", {"silu"});
-  return read_decoder(k, family);
+  LlamaConfig c = read_decoder(k, family);
+  c.activation = k.activation("hidden_act", "silu");
+  return c;
 }
 
 Config read_gemma(const Keys& k) {
@@ -237,7 +259,8 @@ Config read_gemma(const Keys& k) {
   // Older files have hidden_act: gelu and are run with the approximation all the same.
   k.expect_flag("use_bidirectional_attention", false);
   k.expect_text("hidden_activation", {"gelu_pytorch_tanh"});
-  k.expect_text("hidden_act", {"gelu_pytorch_tanh", "gelu"});
+  c.activation = k.activation("hidden_act", "gelu_pytorch_tanh");
+  if (c.activation == ActivationKind::kGelu) c.activation = ActivationKind::kTanhGelu;
   return c;
 }
 
@@ -255,8 +278,15 @@ Config read_t5(const Keys& k) {
   c.max_distance = k.integer("relative_attention_max_distance", 128);
   c.dropout = k.number("dropout_rate", 0.1);
   c.layer_norm_eps = k.number("layer_norm_epsilon", 1e-6);
-  k.expect_text("feed_forward_proj", {"relu", "gated-gelu"});
-  c.gated = k.text("feed_forward_proj", "relu") == "gated-gelu";
+  const std::string projection = k.text("feed_forward_proj", "relu");
+  constexpr std::string_view kGated = "gated-";
+  c.gated = projection.starts_with(kGated);
+  c.activation = k.activation("feed_forward_proj", std::string_view(projection).substr(c.gated ? kGated.size() : 0),
+                              c.gated ? kGated : "");
+  if (projection == "gated-gelu") c.activation = ActivationKind::kNewGelu;
+  // What the library writes beside it, and takes from there.
+  c.gated = k.flag("is_gated_act", c.gated);
+  if (k.find("dense_act_fn") != nullptr) c.activation = k.activation("dense_act_fn", "relu");
   c.scales_output = k.flag("scale_decoder_outputs", k.flag("tie_word_embeddings", true));
   k.expect_flag("is_encoder_decoder", true);
   if (k.padding(c.vocabulary, 0) < 0)
@@ -301,6 +331,7 @@ Config read_qwen2(const Keys& k) {
   c.qkv_bias = true;
   c.kv_heads = kv_heads_of(k, c.heads, 32);
   k.expect_flag("use_sliding_window", false);
+  k.expect_each("layer_types", "full_attention");
   return c;
 }
 
@@ -317,7 +348,7 @@ Config read_bert(const Keys& k) {
   c.dropout = k.number("hidden_dropout_prob", c.dropout);
   c.attention_dropout = k.number("attention_probs_dropout_prob", c.attention_dropout);
   c.layer_norm_eps = k.number("layer_norm_eps", c.layer_norm_eps);
-  k.expect_text("hidden_act", {"gelu"});
+  c.activation = k.activation("hidden_act", "gelu");
   k.expect_flag("is_decoder", false);
   k.expect_flag("tie_word_embeddings", true);
   k.expect_flag("add_cross_attention", false);
@@ -378,7 +409,7 @@ Config read_vit(const Keys& k) {
   c.dropout = k.number("hidden_dropout_prob", 0);
   c.attention_dropout = k.number("attention_probs_dropout_prob", 0);
   c.layer_norm_eps = k.number("layer_norm_eps", c.layer_norm_eps);
-  k.expect_text("hidden_act", {"gelu"});
+  c.activation = k.activation("hidden_act", "gelu");
   return c;
 }
 

@@ -85,7 +85,7 @@ class Mlp : public Module {
       : Module(net, parent, "mlp", "GPT2MLP"),
         c_fc_(net, id(), "c_fc", config.width, inner(config)),
         c_proj_(net, id(), "c_proj", inner(config), config.width),
-        act_(net, id(), "act", "NewGELUActivation", new_gelu),
+        act_(net, id(), "act", activation_type(config.activation), activation_function(config.activation)),
         dropout_(net, id(), "dropout", config.residual_dropout) {}
 
   Tensor operator()(const Tensor& x) const {

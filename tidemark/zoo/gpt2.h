@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "tidemark/zoo/activation.h"
 #include "tidemark/zoo/model.h"
 
 namespace tidemark::zoo {
@@ -21,6 +22,7 @@ struct Gpt2Config {
   double attention_dropout = 0.1;
   double residual_dropout = 0.1;
   double layer_norm_eps = 1e-5;
+  ActivationKind activation = ActivationKind::kNewGelu;
 };
 
 std::unique_ptr<Model> make_gpt2(nn::Net& net, const Gpt2Config& config, const Batch& batch);

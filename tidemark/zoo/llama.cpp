@@ -77,15 +77,22 @@ class Attention : public Module {
 };
 
 GatedMlpShape mlp_shape(const LlamaConfig& c) {
-  GatedMlpShape shape{.type = c.family + "MLP", .width = c.width, .inner = c.inner, .has_bias = c.mlp_bias};
-  if (!c.is_gemma()) return shape;
-  shape.activation_type = "GELUTanh";
-  shape.activation = nn::tanh_gelu;
-  return shape;
+  return {.type = c.family + "MLP",
+          .width = c.width,
+          .inner = c.inner,
+          .has_bias = c.mlp_bias,
+          .activation_type = activation_type(c.activation),
+          .activation = activation_function(c.activation)};
 }
 
 ExpertShape expert_shape(const LlamaConfig& c) {
-  return {.family = c.family, .width = c.width, .inner = c.inner, .experts = c.experts, .chosen = c.chosen};
+  return {.family = c.family,
+          .width = c.width,
+          .inner = c.inner,
+          .experts = c.experts,
+          .chosen = c.chosen,
+          .activation_type = activation_type(c.activation),
+          .activation = activation_function(c.activation)};
 }
 
 class Layer : public Module {

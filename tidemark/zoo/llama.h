@@ -4,14 +4,15 @@
 #include <memory>
 #include <string>
 
+#include "tidemark/zoo/activation.h"
 #include "tidemark/zoo/model.h"
 
 namespace tidemark::zoo {
 
 // Llama and its relatives with the same block: rotary positions, RMS norms, grouped queries, a gated MLP. The name
 // decides what the classes are called ("Llama", "Mistral", "Qwen2", "Mixtral", "Gemma"), and in which order they pass
-// on their arguments. Gemma scales its embedding, and has GELU in SiLU's place. With experts, the MLP is a mixture of
-// them: each token goes to its `chosen` best.
+// on their arguments. Gemma scales its embedding. With experts, the MLP is a mixture of them: each token goes to its
+// `chosen` best.
 struct LlamaConfig {
   std::string family = "Llama";
   std::int64_t layers = 32;
@@ -30,6 +31,7 @@ struct LlamaConfig {
   bool mlp_bias = false;
   double rms_eps = 1e-6;
   double attention_dropout = 0;
+  ActivationKind activation = ActivationKind::kSilu;
   std::int64_t experts = 0;
   std::int64_t chosen = 2;
 

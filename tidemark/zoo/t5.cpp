@@ -69,7 +69,7 @@ class Mlp : public Module {
                       : std::nullopt),
         wo_(net, id(), "wo", c.inner, c.width, false),
         dropout_(net, id(), "dropout", c.dropout),
-        act_(net, id(), "act", c.gated ? "NewGELUActivation" : "ReLU", c.gated ? new_gelu : relu) {}
+        act_(net, id(), "act", activation_type(c.activation), activation_function(c.activation)) {}
 
   Tensor operator()(const Tensor& x) const {
     return called({&x}, [&] {
@@ -98,7 +98,6 @@ class Mlp : public Module {
     const DType type = wo_.weight().dtype();
     return hidden.dtype() == type ? hidden : ops::to_dtype(rt(), hidden, type);
   }
-  static Tensor relu(Runtime& rt, const Tensor& x) { return ops::relu(rt, x); }
 
   Linear wi_;
   std::optional<Linear> wi_1_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "tidemark/zoo/activation.h"
 #include "tidemark/zoo/model.h"
 
 namespace tidemark::zoo {
@@ -23,7 +24,8 @@ struct T5Config {
   std::int64_t padding = 0;  // the token in place of labels that do not count
   double dropout = 0.1;
   double layer_norm_eps = 1e-6;
-  // Version 1.1: the MLP is gated and has GELU in ReLU's place; the head's input is not scaled.
+  ActivationKind activation = ActivationKind::kRelu;
+  // Version 1.1: the MLP is gated, with GELU by GPT-2's formula; the head's input is not scaled.
   bool gated = false;
   bool scales_output = true;
 

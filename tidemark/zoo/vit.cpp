@@ -106,7 +106,7 @@ class Mlp : public Module {
  public:
   Mlp(Net& net, step::ModuleId parent, const ViTConfig& c)
       : Module(net, parent, "mlp", "ViTMLP"),
-        activation_fn_(net, id(), "activation_fn", "GELUActivation", nn::exact_gelu),
+        activation_fn_(net, id(), "activation_fn", activation_type(c.activation), activation_function(c.activation)),
         fc1_(net, id(), "fc1", c.width, c.inner, true),
         fc2_(net, id(), "fc2", c.inner, c.width, true) {}
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "tidemark/zoo/activation.h"
 #include "tidemark/zoo/model.h"
 
 namespace tidemark::zoo {
@@ -21,6 +22,7 @@ struct ViTConfig {
   double dropout = 0;
   double attention_dropout = 0;
   double layer_norm_eps = 1e-12;
+  ActivationKind activation = ActivationKind::kGelu;
 };
 
 std::unique_ptr<Model> make_vit(nn::Net& net, const ViTConfig& config, const Batch& batch);

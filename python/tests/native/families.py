@@ -165,6 +165,18 @@ def pairs() -> dict:
         "resnet of transformers, bottlenecks": _hf_resnet(
             {**HF_RESNET, "layer_type": "bottleneck", "downsample_in_first_stage": True, "downsample_in_bottleneck": True}
         ),
+        "gpt2, exact gelu": _language("GPT2LMHeadModel", {**GPT2, "activation_function": "gelu"}),
+        "llama, quick gelu": _language("LlamaForCausalLM", {"model_type": "llama", **DECODER, "hidden_act": "quick_gelu"}),
+        "mixtral, swish": _language(
+            "MixtralForCausalLM", {"model_type": "mixtral", **DECODER, "num_local_experts": 4, "hidden_act": "swish"}
+        ),
+        "bert, relu": _language("BertForMaskedLM", {**BERT, "hidden_act": "relu"}),
+        "t5 gated with silu": _language("T5ForConditionalGeneration", {**T5, "feed_forward_proj": "gated-silu"}),
+        "t5, what the library writes beside": _language(
+            "T5ForConditionalGeneration", {**T5, "dense_act_fn": "gelu_pytorch_tanh", "is_gated_act": True}
+        ),
+        "t5, tanh": _language("T5ForConditionalGeneration", {**T5, "feed_forward_proj": "tanh"}),
+        "vit, gelu of gpt2": _images({**VIT, "hidden_act": "gelu_new"}),
         "toy gpt": ("toy-gpt", {"batch": 2, "seq": 16}, _toy),
         "unet by its keys": ({"model_type": "unet"}, {"batch": 2, "image": 32}, _unet),
         "unet": ("unet", {"batch": 2, "image": 32}, _unet),

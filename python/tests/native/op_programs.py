@@ -309,3 +309,90 @@ _one("split.Tensor", CUBE, "_x", "y", note="of which one is used", self="$a", sp
 _one("split_with_sizes.default", CUBE, "y", "_x", note="of which one is used", self="$a", split_sizes=[1, 3], dim=-1)
 _one("var_mean.correction", CUBE, "y", "_m", note="without the mean", self="$a", dim=[2])
 _one("var_mean.correction", CUBE, "_v", "y", note="without the variance", self="$a", dim=[2])
+
+# -- masks, counts and new tensors, which a product then takes --
+_TIMES = ("aten.mul.Tensor", {"self": "$a", "other": "$m"}, ("y",))
+_MASKS = {"a": ("float32", [4, 6]), "mask": ("bool", [4, 6]), "other": ("bool", [6])}
+_ROW_INPUT = {"a": ("float32", [4, 6]), "input": ("float32", [6])}
+_COUNTS = {"a": ("float32", [4, 6]), "counts": ("int64", [4, 6])}
+
+
+def _times(op: str, values: dict, note: str = "", **arguments) -> None:
+    _add(f"{op}{' ' + note if note else ''}, then mul", values, (f"aten.{op}", arguments, ("m",)), _TIMES)
+
+
+for _op in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _times(f"{_op}.Scalar", MATRIX, self="$a", other=0.5)
+    _times(f"{_op}.Tensor", _ROW_INPUT, self="$a", other="$input")
+for _op in ("isnan", "isinf", "logical_not"):
+    _times(f"{_op}.default", MATRIX, self="$a")
+for _op in ("logical_and", "logical_or", "logical_xor"):
+    _times(f"{_op}.default", _ROW_INPUT, "of numbers", self="$a", other="$input")
+    _times(f"{_op}.default", _MASKS, self="$mask", other="$other")
+for _op in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    _times(f"{_op}.Tensor", _MASKS, self="$mask", other="$other")
+_times("bitwise_not.default", _MASKS, self="$mask")
+for _op in ("any", "all"):
+    _times(f"{_op}.default", _MASKS, self="$mask")
+    _times(f"{_op}.dim", _MASKS, self="$mask", dim=0)
+    _times(f"{_op}.dim", _MASKS, "kept", self="$mask", dim=1, keepdim=True)
+for _op in ("argmax", "argmin"):
+    _times(f"{_op}.default", MATRIX, self="$a")
+    _times(f"{_op}.default", MATRIX, "dim 0", self="$a", dim=0)
+    _times(f"{_op}.default", MATRIX, "kept", self="$a", dim=1, keepdim=True)
+_times("floor_divide.default", {"a": ("float32", [4, 6]), "input": ("float32", [4, 6])}, self="$input", other="$input")
+for _op in ("zeros_like", "ones_like", "empty_like"):
+    _times(f"{_op}.default", MATRIX, self="$a")
+    _times(f"{_op}.default", _COUNTS, "of counts", self="$counts")
+_times("full_like.default", MATRIX, self="$a", fill_value=2.0)
+_times("new_zeros.default", MATRIX, self="$a", size=[6])
+_times("new_ones.default", MATRIX, self="$a", size=[4, 1])
+_times("new_empty.default", MATRIX, self="$a", size=[1, 6])
+_times("new_full.default", MATRIX, self="$a", size=[6], fill_value=3.0)
+_times("arange.default", MATRIX, end=6)
+_times("arange.start", MATRIX, start=2, end=8)
+_times("arange.start_step", MATRIX, start=2, end=14, step=2)
+for _op in ("zeros", "ones", "rand", "randn"):
+    _times(f"{_op}.default", MATRIX, size=[4, 6])
+_times("full.default", MATRIX, size=[4, 6], fill_value=0.5)
+
+_add("logical_and_.default", _MASKS, ("aten.gt.Scalar", {"self": "$a", "other": 0.5}, ("m",)),
+     ("aten.logical_and_.default", {"self": "$m", "other": "$other"}, ("m",)), _TIMES)  # fmt: skip
+_add("_unsafe_view.default", MATRIX, _FIRST, ("aten._unsafe_view.default", {"self": "$z", "size": [6, 4]}, ("y",)))
+
+# -- convolutions of all kinds --
+def _convolution(note: str, x: list, weight: list, **other) -> None:
+    space = len(x) - 2
+    arguments = {"stride": [1] * space, "padding": [0] * space, "dilation": [1] * space, "transposed": False,
+                 "output_padding": [0] * space, "groups": 1, **other}  # fmt: skip
+    outputs = weight[1] * arguments["groups"] if arguments["transposed"] else weight[0]
+    values = {"a": ("float32", x), "w": ("float32", weight), "b": ("float32", [outputs])}
+    given = {"input": "$a", "weight": "$w", "bias": "$b"}
+    _add(f"convolution.default {note}", values, ("aten.convolution.default", {**given, **arguments}, ("y",)))
+
+
+_convolution("of signals", [2, 3, 8], [5, 3, 3])
+_convolution("of images", [2, 3, 8, 8], [5, 3, 3, 3], padding=[1, 1])
+_convolution("in strides", [2, 4, 9, 9], [6, 4, 3, 3], stride=[2, 2])
+_convolution("transposed", [2, 4, 6, 6], [4, 3, 3, 3], stride=[2, 2], transposed=True)
+_convolution("transposed, in groups", [2, 4, 6, 6], [4, 3, 3, 3], groups=2, transposed=True)
+_convolution("in groups", [2, 4, 8, 8], [8, 2, 3, 3], groups=2)
+_convolution("channel by channel", [2, 4, 8, 8], [4, 1, 3, 3], groups=4, padding=[1, 1])
+_convolution("spread out", [1, 3, 12, 10], [4, 3, 3, 3], dilation=[2, 2])
+_convolution("of one pixel", [2, 4, 6, 6], [8, 4, 1, 1])
+
+# -- in place without a backward: refused where a gradient would be lost --
+_OTHERS = {"a": ("float32", [4, 6]), "input": ("float32", [4, 6])}
+REFUSED = {
+    op: (_OTHERS, (_FIRST, (f"aten.{op}", {"self": "$z", **arguments}, ("y",))))
+    for op, arguments in {
+        "zero_.default": {},
+        "fill_.Scalar": {"value": 1.0},
+        "copy_.default": {"src": "$input"},
+        "div_.Scalar": {"other": 2},
+        "pow_.Scalar": {"exponent": 3},
+        "lerp_.Scalar": {"end": "$input", "weight": 0.25},
+        "addcmul_.default": {"tensor1": "$input", "tensor2": "$input"},
+        "normal_.default": {},
+    }.items()
+}

@@ -1,5 +1,7 @@
 """Native steps equal the steps that PyTorch runs: op by op, event by event, byte by byte."""
 
+import functools
+
 import pytest
 
 import tidemark
@@ -43,11 +45,17 @@ def captured(build, optimizer, target="cpu", dtype=None):
     return tidemark.capture(step_fn, model, stepper, mode="fake", target=target, workspace=False)
 
 
-def compare(name, kind=("adamw", "for-loop"), target="cpu", dtype="float32"):
+@functools.cache
+def both(name, kind=("adamw", "for-loop"), target="cpu", dtype="float32"):
+    """The native step and the captured one; several tests look at the same."""
     config, options, build = families.pairs()[name]
     native = tidemark.native(config, optimizer=kind[0], form=kind[1], target=target, dtype=dtype, **options)
     torch_type = None if dtype == "float32" else getattr(torch, dtype)
-    difference = first_difference(native, captured(build, OPTIMIZERS[kind], target, torch_type), family=name)
+    return native, captured(build, OPTIMIZERS[kind], target, torch_type)
+
+
+def compare(name, *choices, **options):
+    difference = first_difference(*both(name, *choices, **options), family=name)
     assert not difference, difference
 
 
@@ -80,9 +88,7 @@ def test_parameters_in_float16(name, target):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_flops_and_bytes_are_those_of_the_capture(name):
-    config, options, build = families.pairs()[name]
-    native = tidemark.native(config, **options)
-    theirs = captured(build, OPTIMIZERS[("adamw", "for-loop")])
+    native, theirs = both(name)
     known = [(ours.name, ours.flops, other.flops) for ours, other in zip(native.ops, theirs.ops) if other.flops is not None]
     assert [(n, a) for n, a, _ in known] == [(n, b) for n, _, b in known]
     assert [(op.name, op.read_bytes, op.written_bytes) for op in native.ops] == [

@@ -12,7 +12,7 @@ import tidemark
 torch = pytest.importorskip("torch")
 from .compare import first_difference  # noqa: E402
 from .op_program_in_torch import captured  # noqa: E402
-from .op_programs import PROGRAMS, STYLES, is_parameter  # noqa: E402
+from .op_programs import PROGRAMS, REFUSED, STYLES, is_parameter  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 BUILD = Path(os.environ.get("TIDEMARK_BUILD", Path(__file__).parents[3] / "build"))
@@ -27,7 +27,8 @@ def native(program, style, folder):
     }
     (folder / "program.json").write_text(json.dumps(text), encoding="utf-8")
     run = [BUILD / "tests/ops/op_program", folder / "program.json", folder / "out.step.jsonl"]
-    subprocess.run(run, check=True)
+    done = subprocess.run(run, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
     return tidemark.Step.load(folder / "out.step.jsonl")
 
 
@@ -48,3 +49,9 @@ def test_a_native_op_is_the_captured_op(name, style, tmp_path):
     ours, theirs = native(PROGRAMS[name], style, tmp_path), captured(PROGRAMS[name], style, mode)
     assert not (difference := first_difference(ours, theirs)), difference
     assert amounts(ours) == amounts(theirs)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_gradient_is_not_lost_in_place(name, tmp_path):
+    with pytest.raises(AssertionError, match=f"aten.{name}.*no backward of this op, and its input needs a gradient"):
+        native(REFUSED[name], "bare", tmp_path)
