@@ -4,9 +4,12 @@ checkpointing every block against the measured one.
     python bench/calibrate_bench.py [MODEL ...] [--pairs N] [--rounds N] [--keep FOLDER]
 
 One thread and the process's own time, since the machine may be shared. Its speed still changes from minute to minute: so
-it is calibrated anew in each round, the pairs of steps with and without checkpoints are spread over the rounds, and what
-is compared are the medians of both. The interval is where the median lies in nine of ten drawings with replacement. Ends
-with 1 when a step is off by more than 10 %, or the extra time of checkpoints by more than 15 % and outside the interval.
+it is calibrated anew in each round, the measured steps are spread over the rounds, and what is compared are the medians of
+both. Step time is that of training, where plain steps follow each other. The extra time is that of pairs: a step without
+checkpoints and one with them in turn. A plain step of a pair finds the heap that checkpoints have left and can take
+longer; this is printed, but a prediction is not held against it. The interval is where the median lies in nine of ten
+drawings with replacement. Ends with 1 when a step is off by more than 10 %, or the extra time of checkpoints by more than
+15 % and outside the interval.
 
 Memory stays with the process, as `calibrate` has it; without that, steps differ from each other by the page faults that
 the state of the heap happens to cause.
@@ -129,7 +132,7 @@ def bench(name: str, pairs: int, rounds: int, folder: Path) -> bool:
 
     step = tidemark.capture(run, model, optimizer, workspace=False)
     regions, saves, ops = run_again(step, block)
-    predicted_step, predicted_extra, plain, more = [], [], [], []
+    predicted_step, predicted_extra, plain, plain_of_pairs, more = [], [], [], [], []
     failed: list = []
     for turn in range(rounds):
         device = folder / f"{name}.{turn}.json"
@@ -140,10 +143,11 @@ def bench(name: str, pairs: int, rounds: int, folder: Path) -> bool:
         predicted_step.append(cost.step_ms)
         predicted_extra.append(cost.total_of(ops)["ms"] + regions * around + saves * cost.checkpoint_save_ms)
         run()  # what calibrating has left in the caches is not the step's
+        plain += [run() for _ in range(pairs // rounds)]
         for _ in range(pairs // rounds):
-            plain.append(run())
+            plain_of_pairs.append(run())
             checkpointed(model, block, True)
-            more.append(run() - plain[-1])
+            more.append(run() - plain_of_pairs[-1])
             checkpointed(model, block, False)
     said, said_extra = statistics.median(predicted_step), statistics.median(predicted_extra)
     middle, low, high = interval(plain)
@@ -152,7 +156,7 @@ def bench(name: str, pairs: int, rounds: int, folder: Path) -> bool:
     extra_holds = abs(said_extra / extra - 1) <= EXTRA_WITHIN or extra_low <= said_extra <= extra_high
     print(
         f"{name:7} {parameters / 1e6:5.1f} M: step predicted {said:7.1f} ms, measured {middle:7.1f} [{low:.1f}, {high:.1f}], "
-        f"{off(said, middle)}{'' if step_holds else ': FAILS'}\n"
+        f"{off(said, middle)}{'' if step_holds else ': FAILS'} (plain steps of the pairs: {statistics.median(plain_of_pairs):.1f})\n"
         f"{'':11}{regions:3} regions: predicted {said_extra:+7.1f} ms, measured {extra:+7.1f} [{extra_low:.1f}, {extra_high:.1f}], "
         f"{off(said_extra, extra)}{'' if extra_holds else ': FAILS'}{'' if not failed else f'; {len(failed)} ops could not be timed'}",
         flush=True,
