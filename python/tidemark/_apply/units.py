@@ -150,8 +150,9 @@ class _Call:
 
     def contexts(self):
         cache: dict = {}
-        self.forward_mode = ForwardMode(self.unit, cache, self.tally)
-        return self.forward_mode, RecomputeMode(self.unit, cache, self.tally)
+        casts: set = set()
+        self.forward_mode = ForwardMode(self.unit, cache, casts, self.tally)
+        return self.forward_mode, RecomputeMode(self.unit, cache, casts, self.tally)
 
     def end_forward(self) -> None:
         self.is_first = False
