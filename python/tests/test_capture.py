@@ -343,6 +343,43 @@ def test_numbers_read_for_logging_are_placeholders():
     assert any(note.kind == "placeholder" for note in step.notes)
 
 
+def test_values_read_without_an_op():
+    """Formatted numbers, lists and arrays: placeholders where they depend on data, else what they are; and no op that a real
+    tensor would not need."""
+    model = nn.Linear(8, 4)
+    labels, weights = torch.tensor([0, 1, 2, 3]), torch.tensor([0.5, 0.25])
+    read = []
+
+    def step_fn():
+        model.zero_grad()
+        losses = nn.functional.cross_entropy(model(torch.ones(4, 8)), labels, reduction="none")
+        losses.mean().backward()
+        losses = losses.detach()
+        read[:] = [f"{losses[0]:.2f}", losses.tolist(), list(losses.numpy()), list(losses.bfloat16().float().__array__())]
+        assert list(labels.numpy()) == labels.tolist() == [0, 1, 2, 3]
+        assert (labels + 1).tolist() == list((labels + 1).numpy()) == [1, 2, 3, 4]
+        assert f"{weights.sum()}" == "0.75" and weights.__array__("float64").dtype == "float64"
+
+    fake = tidemark.capture(step_fn, model, mode="fake", workspace=False)
+    assert read == ["1.00", [1.0] * 4, [1.0] * 4, [1.0] * 4]
+    assert [note.kind for note in fake.notes].count("placeholder") == 1  # all on one line
+    real = tidemark.capture(step_fn, model, mode="real", workspace=False)
+    assert read[1] == list(map(float, read[2])) != [1.0] * 4
+    assert [op.name for op in fake.ops] == [op.name for op in real.ops]
+    assert fake.fingerprint == real.fingerprint
+
+
+def test_whole_numbers_read_as_an_array_are_an_error():
+    model = nn.Linear(8, 4)
+
+    def step_fn():
+        model(torch.ones(4, 8)).sum().backward()
+        model.weight.detach().argmax(-1).numpy()
+
+    with pytest.raises(tidemark.CaptureError, match=r"reads a value of type int64 .*test_capture.py:\d+, outside of the model"):
+        tidemark.capture(step_fn, model, mode="fake", workspace=False)
+
+
 def test_control_flow_on_known_values_is_followed():
     mask = torch.tensor([True, True, False, True])
 
@@ -357,7 +394,7 @@ def test_control_flow_on_data_is_an_error_or_a_real_step():
     def forward(m, v):
         return m.a(v) * 2 if (m.a(v) > 0).any() else m.a(v)
 
-    with pytest.raises(tidemark.CaptureError, match=r"depends on data, at .*test_capture\.py:\d+, in module \(root\).*mode='real'"):
+    with pytest.raises(tidemark.CaptureError, match=r"\(aten._local_scalar_dense\) that depends on data, at .*test_capture\.py:\d+, in module \(root\).*mode='real'"):
         captured(Wrap(forward), x())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,5 +1,6 @@
 """What a capture must not leave behind, and steps that it cannot hold: each said in a sentence of its own."""
 
+import functools
 import warnings
 
 import pytest
@@ -255,3 +256,98 @@ def test_an_optimizer_that_was_not_given():
     assert not first.state and not second.state
     names = [op.name for op in capture(step, model, [first, second]).ops]
     assert names.count("aten.mul_.Tensor") >= 2  # the momentum of both
+
+
+# --- what a step refers to, however it does ---
+
+
+class Trainer:
+    def __init__(self):
+        self.model = nn.Linear(8, 8)
+        self.optimizer = sgd(self.model)
+        self.schedulers = [torch.optim.lr_scheduler.StepLR(self.optimizer, 1, 0.5)]
+
+    def step(self, x=X):
+        plain_step(self.model, self.optimizer, x)()
+        for scheduler in self.schedulers:
+            scheduler.step()
+
+    def __call__(self):
+        self.step()
+
+
+@pytest.mark.parametrize("mode", ["fake", "real"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda trainer: trainer.step,
+        lambda trainer: trainer,
+        lambda trainer: functools.partial(trainer.step, X),
+        lambda trainer: lambda: trainer.step(),
+        lambda trainer: lambda step=trainer.step: step(),
+    ],
+    ids=["method", "callable object", "partial", "closure", "default"],
+)
+def test_a_scheduler_behind_an_object_is_put_back(way, mode):
+    trainer = Trainer()
+    step = capture(way(trainer), trainer.model, mode=mode)  # the optimizer is found there too
+    assert any(step.passes[op.pass_].kind == "optimizer" for op in step.ops)
+    scheduler = trainer.schedulers[0]
+    assert (scheduler.last_epoch, scheduler._step_count) == (0, 1)
+    assert trainer.optimizer.param_groups[0]["lr"] == 0.1
+
+
+@pytest.mark.parametrize("mode", ["fake", "real"])
+def test_only_the_first_call_runs_a_backward(mode):
+    model = nn.Linear(8, 8)
+    calls = []
+
+    def step():
+        calls.append(1)
+        loss = model(X).sum()
+        if len(calls) == 1:
+            loss.backward()
+
+    with pytest.raises(tidemark.CaptureError, match=r"^the step ran no backward.*the second did not"):
+        capture(step, model, mode=mode)
+    assert model.weight.grad is None
+
+
+def test_a_loop_of_ones_own_is_told_what_fake_tensors_cannot_do():
+    model = nn.Linear(8, 8)
+    weight = model.weight
+    with pytest.raises(tidemark.CaptureError, match="of type bool .* depends on data, at .*, outside of the model; try mode='real'"):
+        with tidemark.Recording(model, workspace=False):
+            assert model(X).sum() > 0
+    assert model.weight is weight
+
+
+@pytest.mark.parametrize("mode", ["fake", "real"])
+def test_a_function_with_a_backward_of_its_own_inside_backward(mode):
+    """As reversible layers do: forward runs again, with gradients, and a backward inside the backward."""
+
+    class Again(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, layer):
+            ctx.layer = layer
+            ctx.save_for_backward(x)
+            with torch.no_grad():
+                return layer(x)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            with torch.enable_grad():
+                y = ctx.layer(x)
+            torch.autograd.backward(y, gradient)
+            return x.grad, None
+
+    model = nn.Sequential(nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.Tanh()))
+
+    def step():
+        model.zero_grad()
+        Again.apply(model[0](X), model[1]).sum().backward()
+
+    with pytest.raises(tidemark.CaptureError, match="a forward and a backward of its own inside it"):
+        capture(step, model, mode=mode)
+    assert all(p.grad is None for p in model.parameters())

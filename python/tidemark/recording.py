@@ -115,8 +115,12 @@ class Recording:
         self._session.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._session.__exit__(*error)
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        from ._capture import session
+
+        self._session.__exit__(kind, error, traceback)
+        if isinstance(error, Exception) and not self._session.real:
+            session.raise_explained(error, self._session.options)
 
     def end_step(self) -> bool:
         """Says that a step has ended. True when the recording is complete: leave the loop."""

@@ -6,8 +6,10 @@ A cure is for an op or a mechanism, never for a model.
 from __future__ import annotations
 
 import contextlib
+import logging
 
 import torch
+from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 aten = torch.ops.aten
@@ -81,13 +83,56 @@ def not_traced():
         namespace.FakeTensor = kept
 
 
+@contextlib.contextmanager
+def quiet():
+    """PyTorch logs a traceback whenever a fake op fails, also when the failure is answered otherwise or comes again from real
+    tensors; what goes wrong for good is raised."""
+    log = logging.getLogger(FakeTensorMode.__module__)
+    was_disabled, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = was_disabled
+
+
 # -- cures: overload -> function(func, args, kwargs) that runs the op under the fake mode --
 
 
-def _contiguous_layer_norm_backward(func, args, kwargs):
-    """The fake kernel copies the gradient's strides; the real one returns contiguous tensors."""
-    outs = func(*args, **kwargs)
-    return tuple(o if o is None or o.is_contiguous() else torch.empty(o.shape, dtype=o.dtype) for o in outs)
+def _contiguous(func, args, kwargs):
+    """The fake kernel copies the strides of an argument; the real one returns contiguous tensors."""
+    out = func(*args, **kwargs)
+    if isinstance(out, torch.Tensor):
+        return out if out.is_contiguous() else torch.empty(out.shape, dtype=out.dtype)
+    return tuple(o if o is None or o.is_contiguous() else torch.empty(o.shape, dtype=o.dtype) for o in out)
+
+
+def _in_the_format_of(position: int):
+    """The real kernel lays its first result out like that argument, channels first or last and dense; the fake one copies the
+    strides of another, or of this one as they are."""
+
+    def cured(func, args, kwargs):
+        out = func(*args, **kwargs)
+        first = out if isinstance(out, torch.Tensor) else out[0]
+        if first is None:
+            return out
+        laid_out = torch.empty(first.shape, dtype=first.dtype, memory_format=suggest_memory_format(args[position]))
+        if laid_out.stride() == first.stride():
+            return out
+        return laid_out if first is out else (laid_out, *out[1:])
+
+    return cured
+
+
+def _gradient_first(position: int):
+    """The real kernel goes over the gradient and then over what forward kept, at `position`, and takes the strides of the
+    first; the fake one takes those of the second."""
+
+    def cured(func, args, kwargs):
+        out = func(*args, **kwargs)
+        laid_out = aten.add.Tensor(args[0], args[position])
+        return out if laid_out.stride() == out.stride() else laid_out
+
+    return cured
 
 
 def _grouped_mm_of_any_type(func, args, kwargs):
@@ -131,11 +176,24 @@ def _number_in_a_whole_storage(func, args, kwargs):
 _layouts_seen: dict = {}
 
 CURES = {
+    aten._log_softmax_backward_data.default: _contiguous,
     aten.binary_cross_entropy.default: _number_in_a_whole_storage,
+    aten.elu_backward.default: _gradient_first(5),
+    aten.hardsigmoid_backward.default: _gradient_first(1),
+    aten.hardswish_backward.default: _gradient_first(1),
+    aten.hardtanh_backward.default: _gradient_first(1),
+    aten.huber_loss_backward.default: _contiguous,
     aten.mse_loss.default: _number_in_a_whole_storage,
-    aten.native_layer_norm_backward.default: _contiguous_layer_norm_backward,
+    aten.mse_loss_backward.default: _contiguous,
+    aten.native_batch_norm.default: _in_the_format_of(0),
+    aten.native_batch_norm_backward.default: _in_the_format_of(1),
+    aten.native_group_norm_backward.default: _in_the_format_of(1),
+    aten.native_layer_norm_backward.default: _contiguous,
+    aten.roll.default: _in_the_format_of(0),
     aten.smooth_l1_loss.default: _number_in_a_whole_storage,
+    aten.smooth_l1_loss_backward.default: _contiguous,
     aten.soft_margin_loss.default: _number_in_a_whole_storage,
+    aten.softplus_backward.default: _gradient_first(1),
 }
 if hasattr(aten, "mkldnn_rnn_layer"):
     CURES[aten.mkldnn_rnn_layer.default] = _as_the_kernel_lays_out

@@ -12,6 +12,7 @@ from .arguments import Described
 from .fakes import CURES, Fakes, undispatched
 from .memo import NOT_KNOWN, Memo
 from .op_facts import facts_of
+from .readings import Readings
 from .recorder import Handle, Recorder
 from .shadows import KEEP_VALUES, Shadows, worth_following
 from .sources import place_of
@@ -103,8 +104,9 @@ class RecordMode(TorchDispatchMode):
         else:
             handle.tensor = None
             with undispatched():
-                kept = torch.empty(ref.bytes, dtype=torch.uint8)
-                kept.untyped_storage().copy_(t.untyped_storage())
+                storage = t.untyped_storage()
+                kept = torch.empty(storage.nbytes(), dtype=torch.uint8)
+                kept.untyped_storage().copy_(storage)
             handle.recipe = (kept, t.dtype, t.storage_offset(), t.size(), t.stride(), ref.sid, ref.version)
         return handle
 
@@ -131,21 +133,28 @@ class RecordMode(TorchDispatchMode):
 class FunctionMode(TorchFunctionMode):
     """Knows which of PyTorch's Python functions is running, where that decides how an op is done."""
 
-    def __init__(self, recorder: Recorder, choices=None) -> None:
+    def __init__(self, recorder: Recorder, choices=None, readings: Readings | None = None) -> None:
         super().__init__()
         self.recorder = recorder
         self.choices = choices  # of the device that is imitated
+        self._special = dict.fromkeys(_WATCHFUL, self._watched)
+        if readings is not None:
+            self._special |= readings.functions
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if self.choices is not None:
             instead = self.choices.of(func)
             if instead is not None:
                 func = instead
-        if func not in _WATCHFUL:
+        special = self._special.get(func)
+        if special is None:
             return func(*args, **kwargs) if kwargs else func(*args)
+        return special(func, args, kwargs or {})
+
+    def _watched(self, func, args, kwargs):
         self.recorder.watchful += 1
         try:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         finally:
             self.recorder.watchful -= 1
 
@@ -302,6 +311,8 @@ class FakeRecordMode(RecordMode):
             try:
                 value = func(*known[0], **known[1])
             except Exception:
+                if facts.mutated:
+                    shadows.spoil(facts, args, kwargs)
                 return
         shadows.attach(out, value)
 
@@ -380,16 +391,23 @@ class FakeRecordMode(RecordMode):
         if constant is not None:
             with undispatched():
                 return constant.item()
-        place = place_of(sys._getframe(2))
+        self.placeholder(t, place_of(sys._getframe(2)))
+        return 1.0
+
+    def placeholder(self, t, place: str) -> None:
+        """Says that 1.0 stands for what the program reads there; only numbers that steer nothing may be read so."""
         if t.dtype.is_floating_point:
             self.recorder.note("placeholder", f"a number read at {place} depends on data; 1.0 was used instead")
-            return 1.0
+            return
         kind = str(t.dtype).removeprefix("torch.")
-        raise DataDependent(f"the program reads a value of type {kind} that depends on data, at {place}{self._in_module()}")
+        raise DataDependent(
+            f"the program reads a value of type {kind} (aten._local_scalar_dense) that depends on data, at {place}"
+            f"{self._in_module()}"
+        )
 
     def _in_module(self) -> str:
         stack = self.recorder.module_stack
-        return f", in module {stack[-1] or '(root)'}" if stack else ""
+        return f", in module {stack[-1] or '(root)'}" if stack else ", outside of the model"
 
     # -- what autograd saves --
 

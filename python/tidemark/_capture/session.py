@@ -12,11 +12,15 @@ import torch
 from .. import _core
 from . import checks, imitate, state, watch, workspace
 from .errors import CaptureError
-from .fakes import Fakes, not_traced
+from .fakes import Fakes, not_traced, quiet
 from .modes import DataDependent, FakeRecordMode, FunctionMode, RecordMode
+from .readings import Readings
 from .recorder import Recorder
 
-MODES = ("auto", "fake", "real")
+_NO_BACKWARD = (
+    "the step ran no backward, so there is nothing to checkpoint; expected a whole training step: zero_grad, forward, loss, "
+    "backward, optimizer step"
+)
 
 
 class Options:
@@ -37,25 +41,29 @@ def capture(step_fn, model, optimizer, mode: str, options: Options):
     except CaptureError:
         raise
     except Exception as error:
-        is_imitated = options.target.is_imitated  # only fake tensors can imitate another device
-        is_last = mode == "fake" or is_imitated or checks.is_meta(model)
-        reason = _why_fakes_failed(error)
-        if reason is None and is_last:
+        # Only fake tensors can imitate another device.
+        if mode == "fake" or options.target.is_imitated or checks.is_meta(model):
+            raise_explained(error, options)
             raise
-        if reason is None:
-            # Perhaps the program's own error: then it comes again, from real tensors.
-            reason = _in_one_line(error)
-        if is_last:
-            real = "mode='real' with target='cpu'" if is_imitated else "mode='real'"
-            raise CaptureError(
-                f"the step cannot be recorded on fake tensors: {reason}; try {real}, which runs the step on real data and "
-                "puts everything back afterwards"
-            ) from error
+        # Perhaps the program's own error: then it comes again, from real tensors.
+        reason = _why_fakes_failed(error) or _in_one_line(error)
     session = Session(model, optimizer, True, options, step_fn)
     session.recorder.note("real", f"recorded with real tensors, since fake ones cannot follow it: {reason}")
     step = _record(session, step_fn)
     warnings.warn(f"the step was recorded with real tensors, since fake ones cannot follow it: {reason}", stacklevel=3)
     return step
+
+
+def raise_explained(error: Exception, options: Options) -> None:
+    """Says what fake tensors could not do and what to do about it; returns when the error is the program's own."""
+    reason = _why_fakes_failed(error)
+    if reason is None:
+        return
+    real = "mode='real' with target='cpu'" if options.target.is_imitated else "mode='real'"
+    raise CaptureError(
+        f"the step cannot be recorded on fake tensors: {reason}; try {real}, which runs the step on real data and puts "
+        "everything back afterwards"
+    ) from error
 
 
 def _record(session: Session, step_fn):
@@ -84,8 +92,11 @@ def _why_not_a_step(recorder: Recorder, error: _core.Error) -> str:
         cause = "the model checkpoints itself in the reentrant way, which runs a backward inside the backward"
         remedy = "use_reentrant=False, or capture the model without its checkpoints"
     elif recorder.saw_graph_in_backward:
-        cause = "backward itself is differentiated (create_graph=True)"
-        remedy = "leave that term out of the captured step"
+        cause = (
+            "backward itself is differentiated (create_graph=True), or an autograd.Function runs a forward and a backward of "
+            "its own inside it, as reversible layers do"
+        )
+        remedy = "leave that term out of the captured step, or use torch.utils.checkpoint with use_reentrant=False instead"
     elif recorder.saw_backward_in_call:
         cause = "a module's forward runs backward() itself"
         remedy = "move backward() out of the module, or capture a module below it"
@@ -169,6 +180,7 @@ class Session:
             self.mode = RecordMode(self.recorder)
         else:
             fakes = Fakes()
+            stack.enter_context(quiet())
             stack.callback(_clear_fake_gradients, fakes)
             self.mode = FakeRecordMode(self.recorder, fakes)
             swapped = _swap_model(self.model, fakes, self.mode)
@@ -192,7 +204,11 @@ class Session:
             for optimizer in self.optimizers:
                 imitate.choose_multi_tensor(optimizer, self.recorder)
         stack.enter_context(watch.undetoured_functions())
-        stack.enter_context(FunctionMode(self.recorder, choices))
+        readings = None
+        if not self.real:
+            readings = Readings(self.mode)
+            stack.enter_context(readings.of_fakes())
+        stack.enter_context(FunctionMode(self.recorder, choices, readings))
         stack.enter_context(around)
         stack.enter_context(self.mode)
         # Until the recorded step begins, pack returns the tensor itself.
@@ -240,10 +256,7 @@ class Session:
         recorder = self.recorder
         if self._steps == 1:
             if not recorder.saw_backward:
-                raise CaptureError(
-                    "the step ran no backward, so there is nothing to checkpoint; expected a whole training step: "
-                    "zero_grad, forward, loss, backward, optimizer step"
-                )
+                raise CaptureError(_NO_BACKWARD)
             for stepper in self._steppers:
                 if not any(stepper is known for known in self.optimizers):
                     raise CaptureError(
@@ -255,6 +268,8 @@ class Session:
             self._began = time.perf_counter()
         else:
             recorder.end()
+            if not recorder.saw_backward:
+                raise CaptureError(_NO_BACKWARD + " (the first call of step_fn ran one, the second did not)")
             self.recorded_seconds = time.perf_counter() - self._began
             self.is_done = True
             self._note_changes()

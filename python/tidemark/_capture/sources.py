@@ -14,7 +14,8 @@ _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _is_user: dict = {}
 
 
-def _decide(filename: str) -> bool:
+def is_users(filename: str) -> bool:
+    """Whether a file is neither PyTorch's nor ours nor Python's."""
     if filename.startswith((_TORCH, _HERE, "<frozen")):
         return False
     if filename.startswith(_STANDARD):
@@ -29,7 +30,7 @@ def user_line(frame) -> tuple | None:
         code = frame.f_code
         user = known.get(code)
         if user is None:
-            user = known[code] = _decide(code.co_filename)
+            user = known[code] = is_users(code.co_filename)
         if user:
             return code, frame.f_lineno
         frame = frame.f_back

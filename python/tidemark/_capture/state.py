@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import random
 import sys
+import types
 
 import torch
+
+from .sources import is_users
 
 
 class Objects:
@@ -175,13 +179,47 @@ class NoCollection:
             gc.enable()
 
 
+_DEEPEST = 4  # a step's function, a method that it calls, its object, a list of it
+_MOST_THINGS = 20_000
+_LEAVES = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer, type, types.ModuleType, str, bytes, int, float, type(None))
+
+
 def _reachable(function) -> list:
-    """What a function refers to by a global name or from the function around it."""
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return []
-    values = [function.__globals__.get(name) for name in code.co_names]
+    """What a step's function refers to, each once: by a global name, from the function around it, as an argument given or by
+    default, as an attribute of its object; and what the functions, objects and lists among these refer to in turn."""
+    found: dict = {}
+    pending = [(function, 0)]
+    for thing, depth in pending:  # grows meanwhile
+        for value in _referred(thing):
+            if id(value) not in found and len(found) < _MOST_THINGS:
+                found[id(value)] = value
+                if depth + 1 < _DEEPEST and not isinstance(value, _LEAVES):
+                    pending.append((value, depth + 1))
+    return list(found.values())
+
+
+def _referred(thing) -> list:
+    if isinstance(thing, (list, tuple, set, frozenset)):
+        return list(thing)
+    if isinstance(thing, dict):
+        return list(thing.values())
+    if isinstance(thing, functools.partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, types.MethodType):
+        return [thing.__func__, thing.__self__, *getattr(thing.__self__, "__dict__", {}).values()]
+    if isinstance(thing, types.FunctionType):
+        return _referred_by_code(thing) if is_users(thing.__code__.co_filename) else []
+    values = list(getattr(thing, "__dict__", {}).values())
+    called = getattr(type(thing), "__call__", None)
+    return [*values, called] if isinstance(called, types.FunctionType) else values
+
+
+def _referred_by_code(function) -> list:
+    values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    codes = [function.__code__]
+    for code in codes:  # with the functions written inside it
+        values += [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     for cell in function.__closure__ or ():
         try:
             values.append(cell.cell_contents)
