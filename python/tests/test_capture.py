@@ -380,6 +380,44 @@ def test_whole_numbers_read_as_an_array_are_an_error():
         tidemark.capture(step_fn, model, mode="fake", workspace=False)
 
 
+def test_one_hot_is_the_kernels_own():
+    """Of known values and of values that depend on data; the same ops as with real tensors."""
+    model = nn.Linear(8, 4)
+    labels = torch.tensor([0, 1, 2, 3])
+
+    def step_fn():
+        model.zero_grad()
+        out = model(torch.ones(4, 8))
+        known = nn.functional.one_hot(labels)
+        (out * known * nn.functional.one_hot(out.argmax(-1), num_classes=4)).sum().backward()
+
+    fake, real = (tidemark.capture(step_fn, model, mode=mode, workspace=False) for mode in ("fake", "real"))
+    names = [op.name for op in fake.ops]
+    assert names == [op.name for op in real.ops] and fake.fingerprint == real.fingerprint
+    assert names.count("aten.scatter_.value") == 2
+    on_cuda = tidemark.capture(step_fn, model, target="cuda", workspace=False)
+    assert [op.name for op in on_cuda.ops].count("aten.aminmax.default") == 1  # where the classes have to be counted
+
+
+@pytest.mark.parametrize("mode", ["fake", "real"])
+def test_a_module_that_is_converted_to_what_it_is(mode):
+    class Router(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(8, 8)
+
+        def forward(self, x):
+            self.inner = self.inner.to(torch.float32)
+            return self.inner(x)
+
+    model = Router()
+    weight = model.inner.weight
+    optimizer = torch.optim.AdamW(model.parameters())
+    step = tidemark.capture_batch(model, torch.ones(4, 8), lambda out: out.sum(), optimizer, mode=mode, workspace=False)
+    assert [op.name for op in step.ops].count("aten.addmm.default") == 1
+    assert model.inner.weight is weight
+
+
 def test_control_flow_on_known_values_is_followed():
     mask = torch.tensor([True, True, False, True])
 

@@ -12,7 +12,6 @@ from .arguments import Described
 from .fakes import CURES, Fakes, undispatched
 from .memo import NOT_KNOWN, Memo
 from .op_facts import facts_of
-from .readings import Readings
 from .recorder import Handle, Recorder
 from .shadows import KEEP_VALUES, Shadows, worth_following
 from .sources import place_of
@@ -133,13 +132,11 @@ class RecordMode(TorchDispatchMode):
 class FunctionMode(TorchFunctionMode):
     """Knows which of PyTorch's Python functions is running, where that decides how an op is done."""
 
-    def __init__(self, recorder: Recorder, choices=None, readings: Readings | None = None) -> None:
+    def __init__(self, recorder: Recorder, choices, others: dict) -> None:
         super().__init__()
         self.recorder = recorder
         self.choices = choices  # of the device that is imitated
-        self._special = dict.fromkeys(_WATCHFUL, self._watched)
-        if readings is not None:
-            self._special |= readings.functions
+        self._special = dict.fromkeys(_WATCHFUL, self._watched) | others
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if self.choices is not None:

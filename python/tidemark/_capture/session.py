@@ -10,7 +10,7 @@ from collections import defaultdict
 import torch
 
 from .. import _core
-from . import checks, imitate, state, watch, workspace
+from . import checks, detours, imitate, state, watch, workspace
 from .errors import CaptureError
 from .fakes import Fakes, not_traced, quiet
 from .modes import DataDependent, FakeRecordMode, FunctionMode, RecordMode
@@ -204,11 +204,13 @@ class Session:
             for optimizer in self.optimizers:
                 imitate.choose_multi_tensor(optimizer, self.recorder)
         stack.enter_context(watch.undetoured_functions())
-        readings = None
+        others: dict = {}
         if not self.real:
             readings = Readings(self.mode)
             stack.enter_context(readings.of_fakes())
-        stack.enter_context(FunctionMode(self.recorder, choices, readings))
+            stack.enter_context(detours.conversions())
+            others = readings.functions | detours.Detours(self.mode, self.options.target.is_imitated).functions
+        stack.enter_context(FunctionMode(self.recorder, choices, others))
         stack.enter_context(around)
         stack.enter_context(self.mode)
         # Until the recorded step begins, pack returns the tensor itself.
