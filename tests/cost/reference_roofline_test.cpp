@@ -49,6 +49,22 @@ TEST(ReferenceRoofline, GivesThePublishedTimesOfABlock) {
   }
 }
 
+// On 1935.36 GB/s: 1000 B are two blocks of 512 in line m, as they are elsewhere.
+TEST(ReferenceRoofline, TimesOneOpWithoutAStep) {
+  const ReferenceHardware m = find_reference_hardware(ReferenceLine::kM, "a100-80-pcie");
+  const ReferenceTensor tensors[] = {{1000, 1000}, {1000, 500}};
+  EXPECT_DOUBLE_EQ(reference_op_ms({.family = "add", .tensors = tensors, .flops = 0, .dtype = {}}, m),
+                   2048 / 1935.36 / 1e6);
+  EXPECT_EQ(reference_op_ms({.family = "view", .tensors = tensors, .flops = 0, .dtype = {}}, m), 0);
+  const ReferenceWork product = {.family = "mm", .tensors = tensors, .flops = 2e9, .dtype = step::DType::kFloat32};
+  EXPECT_DOUBLE_EQ(reference_op_ms(product, m), 1e9 / (0.75 * 19.49184e12) * 1e3);
+  const ReferenceHardware n = find_reference_hardware(ReferenceLine::kN, "a100-80-sxm");
+  EXPECT_DOUBLE_EQ(reference_op_ms({.family = "add", .tensors = tensors, .flops = 0, .dtype = {}}, n),
+                   1500 / 2039.0 / 1e6);
+  EXPECT_THROW(reference_op_ms({.family = "mm", .tensors = tensors, .flops = 1, .dtype = step::DType::kFloat64}, m),
+               Error);
+}
+
 TEST(ReferenceRoofline, NamesTheDevicesItKnows) {
   try {
     find_reference_hardware(ReferenceLine::kM, "h100-sxm");

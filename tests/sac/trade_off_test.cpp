@@ -85,5 +85,39 @@ TEST(FitPiecewise, IsAsGoodAsTheBestOfManyBreaks) {
   }
 }
 
+TEST(TradeOff, HasNoMorePiecesThanAsked) {
+  ModuleOperators all;
+  for (int i = 1; i <= 6; ++i) {
+    Operator op;
+    op.bytes = 100;
+    op.ms = i * i;
+    all.operators.push_back(op);
+    all.total_bytes += op.bytes;
+    all.total_ms += op.ms;
+  }
+  const GreedyOrder order = reference_greedy_order(all, Rules::kReferenceM);
+  EXPECT_EQ(trade_off(all, order, Rules::kReferenceM).fit.slopes.size(), 2U);
+  EXPECT_EQ(trade_off(all, order, Rules::kReferenceM, 1).fit.slopes.size(), 1U);
+}
+
+TEST(ReferenceTraits, FollowFromTheName) {
+  EXPECT_TRUE(reference_traits("transpose_", Rules::kReferenceM).is_view_like);
+  EXPECT_TRUE(reference_traits("relu_", Rules::kReferenceM).is_in_place);
+  EXPECT_TRUE(reference_traits("__iand__", Rules::kReferenceM).is_in_place);
+  EXPECT_FALSE(reference_traits("__and__", Rules::kReferenceM).is_in_place);
+  EXPECT_TRUE(reference_traits("clone", Rules::kReferenceM).is_skipped);
+  EXPECT_FALSE(reference_traits("clone", Rules::kReferenceB).is_skipped);
+}
+
+TEST(ReferenceTraits, TheResultIsTheLastThatIsNeitherViewNorInPlace) {
+  std::vector<Operator> operators(4);
+  for (Operator& op : operators) op.bytes = 8;
+  operators[2].changes = 1;
+  operators[3].is_view_like = true;
+  free_the_last(operators);
+  EXPECT_EQ(operators[1].bytes, 0);
+  EXPECT_EQ(operators[0].bytes + operators[2].bytes + operators[3].bytes, 24);
+}
+
 }  // namespace
 }  // namespace tidemark::sac

@@ -16,7 +16,6 @@ namespace tidemark::cost {
 namespace {
 
 using step::DType;
-using step::OpId;
 using step::Step;
 using step::TensorId;
 
@@ -76,18 +75,20 @@ bool moved_twice(std::string_view family) {
 // Line b divides its traffic by this: caches hold a third of it.
 constexpr double kCacheFactorB = 1.5;
 
-double traffic_bytes(const Step& step, TensorId id, ReferenceLine line) {
+double traffic_bytes(const ReferenceTensor& tensor, ReferenceLine line) {
+  if (line == ReferenceLine::kN) return tensor.covered_bytes;
+  return static_cast<double>(round_up(tensor.storage_bytes, kCudaRoundingBytes));
+}
+
+ReferenceTensor measure(const Step& step, TensorId id) {
   const step::Tensor& tensor = step[id];
-  if (line != ReferenceLine::kN) {
-    return static_cast<double>(round_up(step[tensor.storage].bytes, kCudaRoundingBytes));
-  }
   const step::Layout& layout = step[tensor.layout];
-  double bytes = static_cast<double>(step::item_bytes(layout.dtype));
+  double covered = step::item_bytes(layout.dtype);
   const auto sizes = step.sizes(layout);
   const auto strides = step.strides(layout);
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (strides[i] != 0) bytes *= static_cast<double>(sizes[i]);
-  return bytes;
+    if (strides[i] != 0) covered *= static_cast<double>(sizes[i]);
+  return {step[tensor.storage].bytes, covered};
 }
 
 // The type an op computes in: the smallest floating one it returns.
@@ -112,34 +113,20 @@ const std::optional<ReferenceRate>& rate_of(const ReferenceHardware& hardware, D
   }
 }
 
-double compute_ns(const Step& step, OpId id, const ReferenceHardware& hardware) {
-  const step::Op& op = step[id];
-  if (op.flops <= 0) return 0;
-  const auto dtype = computing_type(step, op);
-  if (!dtype) return 0;
-  const auto& rate = rate_of(hardware, *dtype);
+double compute_ns(const ReferenceWork& work, const ReferenceHardware& hardware) {
+  if (work.flops <= 0 || !work.dtype) return 0;
+  const auto& rate = rate_of(hardware, *work.dtype);
   if (!rate) {
     throw Error({.kind = ErrorKind::kInput,
-                 .place = fmt::format("op {} ({})", id.value(), step.text(op.name)),
+                 .place = fmt::format("op {}", work.family),
                  .problem = fmt::format("{} knows no peak of {} for {}",
                                         kReferenceLineNames[static_cast<std::size_t>(hardware.line)], hardware.name,
-                                        step::name_of(*dtype)),
+                                        step::name_of(*work.dtype)),
                  .expected = {},
                  .got = {},
                  .remedy = "take another device, or record the step in another type"});
   }
-  return reference_compute_ns(static_cast<double>(op.flops), *rate);
-}
-
-double op_ns(const Step& step, OpId id, const ReferenceHardware& hardware) {
-  const step::Op& op = step[id];
-  const std::string_view family = step::op_family(step.text(op.name));
-  if (free_families().contains(family)) return 0;
-  double bytes = 0;
-  for (const TensorId input : step.inputs(op)) bytes += traffic_bytes(step, input, hardware.line);
-  for (const step::Output& output : step.outputs(op)) bytes += traffic_bytes(step, output.tensor, hardware.line);
-  if (hardware.line == ReferenceLine::kB) bytes *= (moved_twice(family) ? 2.0 : 1.0) / kCacheFactorB;
-  return std::max(compute_ns(step, id, hardware), reference_transfer_ns(bytes, hardware));
+  return reference_compute_ns(work.flops, *rate);
 }
 
 }  // namespace
@@ -178,10 +165,28 @@ double reference_transfer_ns(double bytes, const ReferenceHardware& hardware) {
   return bytes / hardware.bandwidth_gb_per_s;
 }
 
+double reference_op_ms(const ReferenceWork& work, const ReferenceHardware& hardware) {
+  if (free_families().contains(work.family)) return 0;
+  double bytes = 0;
+  for (const ReferenceTensor& tensor : work.tensors) bytes += traffic_bytes(tensor, hardware.line);
+  if (hardware.line == ReferenceLine::kB) bytes *= (moved_twice(work.family) ? 2.0 : 1.0) / kCacheFactorB;
+  return std::max(compute_ns(work, hardware), reference_transfer_ns(bytes, hardware)) / 1e6;
+}
+
 std::vector<double> reference_times_ms(const Step& step, const ReferenceHardware& hardware) {
-  std::vector<double> times(step.tables().ops.size());
-  for (std::size_t i = 0; i < times.size(); ++i)
-    times[i] = op_ns(step, OpId(static_cast<std::uint32_t>(i)), hardware) / 1e6;
+  std::vector<double> times;
+  times.reserve(step.tables().ops.size());
+  std::vector<ReferenceTensor> tensors;
+  for (const step::Op& op : step.tables().ops) {
+    tensors.clear();
+    for (const TensorId input : step.inputs(op)) tensors.push_back(measure(step, input));
+    for (const step::Output& output : step.outputs(op)) tensors.push_back(measure(step, output.tensor));
+    times.push_back(reference_op_ms({.family = step::op_family(step.text(op.name)),
+                                     .tensors = tensors,
+                                     .flops = static_cast<double>(op.flops),
+                                     .dtype = computing_type(step, op)},
+                                    hardware));
+  }
   return times;
 }
 

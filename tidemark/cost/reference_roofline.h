@@ -3,10 +3,12 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tidemark/step/dtype.h"
 #include "tidemark/step/step.h"
 
 namespace tidemark::cost {
@@ -43,6 +45,21 @@ ReferenceHardware find_reference_hardware(ReferenceLine line, std::string_view n
 // Nanoseconds for `flops` (multiply and add counted apart), and for `bytes`.
 double reference_compute_ns(double flops, const ReferenceRate& rate);
 double reference_transfer_ns(double bytes, const ReferenceHardware& hardware);
+
+// What an op asks of a device, without a step around it.
+struct ReferenceTensor {
+  std::int64_t storage_bytes = 0;
+  double covered_bytes = 0;  // of its elements, without dimensions of stride 0
+};
+struct ReferenceWork {
+  std::string_view family;                   // "addmm"
+  std::span<const ReferenceTensor> tensors;  // all it is given and returns, repeated ones again
+  double flops = 0;
+  std::optional<step::DType> dtype;  // the smallest floating type it returns
+};
+
+// Throws: Error when the hardware has no peak for the type that the op computes in.
+double reference_op_ms(const ReferenceWork& work, const ReferenceHardware& hardware);
 
 // Milliseconds of every op of the step, by its id. Throws: Error when the hardware has no peak for a type that an op
 // computes in.

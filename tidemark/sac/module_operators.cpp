@@ -167,13 +167,6 @@ class Lister {
     }
   }
 
-  // The estimator takes the last op that is neither a view nor in-place for the one that makes the module's result.
-  static void free_the_last(std::vector<Operator>& operators) {
-    auto last = operators.rbegin();
-    while (last != operators.rend() && (last->is_view_like || last->changes)) ++last;
-    if (last != operators.rend()) last->bytes = 0;
-  }
-
   static constexpr std::uint32_t kSkipped = 0xFFFFFFFFu;
 
   const StepIndex& index_;
@@ -185,6 +178,18 @@ class Lister {
 };
 
 }  // namespace
+
+ReferenceTraits reference_traits(std::string_view family, Rules rules) {
+  return {.is_view_like = is_reference_view(family),
+          .is_in_place = ends_as_in_place(family),
+          .is_skipped = is_reference_skipped(family, rules)};
+}
+
+void free_the_last(std::span<Operator> operators) {
+  auto last = operators.rbegin();
+  while (last != operators.rend() && (last->is_view_like || last->changes)) ++last;
+  if (last != operators.rend()) last->bytes = 0;
+}
 
 StepIndex::StepIndex(const Step& recorded)
     : step(&recorded),

@@ -41,6 +41,18 @@ struct ModuleOperators {
   double total_ms = 0;
 };
 
+// What the estimator takes an op for, from the name of its family alone.
+struct ReferenceTraits {
+  bool is_view_like = false;
+  bool is_in_place = false;
+  bool is_skipped = false;  // not listed at all
+};
+ReferenceTraits reference_traits(std::string_view family, Rules rules);
+
+// The estimator takes the last operator that is neither a view nor in-place for the one that makes the module's result,
+// which is kept in any case: it gets no bytes.
+void free_the_last(std::span<Operator> operators);
+
 // What is the same for all calls of a step.
 struct StepIndex {
   explicit StepIndex(const step::Step& recorded);

@@ -111,7 +111,7 @@ PiecewiseLine fit_piecewise(std::span<const CurvePoint> points, int pieces) {
           best->squared_error};
 }
 
-TradeOff trade_off(const ModuleOperators& all, const GreedyOrder& order, Rules rules) {
+TradeOff trade_off(const ModuleOperators& all, const GreedyOrder& order, Rules rules, int max_pieces) {
   TradeOff result;
   if (all.total_bytes <= 0 || all.total_ms <= 0) return result;
   double bytes = 0;
@@ -144,7 +144,7 @@ TradeOff trade_off(const ModuleOperators& all, const GreedyOrder& order, Rules r
     pushed.push_back({result.curve[i].x, result.curve[i + 1].y});
   if (pushed.empty()) pushed = result.curve;
   const int spare = static_cast<int>(pushed.size()) - (rules == Rules::kReferenceB ? 1 : 2);
-  result.fit = fit_piecewise(pushed, std::clamp(spare, 1, 2));
+  result.fit = fit_piecewise(pushed, std::clamp(spare, 1, max_pieces));
   return result;
 }
 

@@ -29,10 +29,12 @@ struct PiecewiseLine {
 PiecewiseLine fit_piecewise(std::span<const CurvePoint> points, int pieces);
 
 // What a module's time is for its bytes, in greedy order, as the SAC estimator draws and fits it.
+// Requires: `max_pieces` is 1 or 2.
 struct TradeOff {
   std::vector<CurvePoint> curve;
   PiecewiseLine fit;  // of the curve pushed up by one point; no pieces for a module without bytes or time
 };
-TradeOff trade_off(const ModuleOperators& operators, const GreedyOrder& order, Rules rules = Rules::kTidemark);
+TradeOff trade_off(const ModuleOperators& operators, const GreedyOrder& order, Rules rules = Rules::kTidemark,
+                   int max_pieces = 2);
 
 }  // namespace tidemark::sac

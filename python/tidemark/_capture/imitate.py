@@ -7,6 +7,7 @@ rules of sdp_utils.cpp (torch 2.13 with cuDNN 9.15.1 or newer), and optimizers d
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass
 
@@ -71,6 +72,9 @@ class Choices:
             torch.dropout: self._dropout,
             F.scaled_dot_product_attention: self._attention,
         }
+        # A function that tidemark.compat wrapped may come as itself.
+        for function, instead in list(self._replacements.items()):
+            self._replacements[inspect.unwrap(function)] = instead
 
     def of(self, func):
         return self._replacements.get(func)

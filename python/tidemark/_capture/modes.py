@@ -23,7 +23,7 @@ _unset_mode = torch._C._unset_dispatch_mode
 _set_mode = torch._C._set_dispatch_mode
 # Functions that write some of their intermediate results in place, unless somebody watches.
 _WATCHFUL = {
-    torch.nn.functional.scaled_dot_product_attention,
+    torch._C._nn.scaled_dot_product_attention,
     torch.nn.functional.linear,
     torch._C._nn.cross_entropy_loss,
     torch.nn.functional.cross_entropy,
