@@ -16,6 +16,7 @@ MODULES = (
     "mod_tracker",
     "runtime_estimator",
     "sac_estimator",
+    "sac_ilp",
 )
 # Names that differ on purpose, with the reason; docs/compat.md lists them.
 DELIBERATE: dict[str, str] = {}
