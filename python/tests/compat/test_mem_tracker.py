@@ -234,7 +234,7 @@ def _checkpointed_step():
     return model, optimizer, step
 
 
-@pytest.mark.parametrize("make_step", [_gpt_step, _conv_step])
+@pytest.mark.parametrize("make_step", [_gpt_step, _conv_step, _checkpointed_step])
 def test_every_snapshot_is_that_of_pytorchs_tracker(make_step):
     theirs = pytest.importorskip("torch.distributed._tools.mem_tracker")
     assert _tracked(MemTracker, make_step) == _tracked(theirs.MemTracker, make_step)
