@@ -108,7 +108,7 @@ def check(run: Workers, name: str, shares: tuple, tmp_path: Path) -> None:
             wrong.append(f"over the budget by {measured['peak'] - budget}")
         if error > 0.01 and name not in cases.CASTS_AGAIN:
             wrong.append("more than a hundredth off")
-        if share < 0.6 and measured["recomputed"] == 0:
+        if share < 0.6 and smallest < most and measured["recomputed"] == 0:  # some models no plan helps
             wrong.append("nothing is run again")
         print(line + ("   " + ", ".join(wrong) if wrong else ""), flush=True)
         problems += [f"{name} at {share}: {problem}" for problem in wrong]
