@@ -20,7 +20,7 @@ def rerun(block: str, cli) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-@pytest.mark.parametrize("page, blocks", [("docs/cli.md", 5), ("README.md", 1)])
+@pytest.mark.parametrize("page, blocks", [("docs/cli.md", 5), ("docs/explain.md", 2), ("README.md", 1)])
 def test_the_output_in_the_documentation_is_real(cli, root, page, blocks):
     path = root / page
     text = path.read_text()

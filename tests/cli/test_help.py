@@ -4,7 +4,8 @@ import pytest
 
 pytestmark = pytest.mark.fast
 
-COMMANDS = ["", "models", "capture", "inspect", "validate", "memory", "time", "plan", "verify", "sac", "devices", "completion"]
+COMMANDS = ["", "models", "capture", "inspect", "validate", "memory", "time", "plan", "frontier", "max",
+            "verify", "sac", "devices", "completion"]
 
 
 def help_of(cli, command: str) -> str:

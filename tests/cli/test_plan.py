@@ -85,8 +85,26 @@ def test_patterns_are_followed(cli, tmp_path):
 
 
 def test_the_text_answers_the_questions(cli):
-    text = cli("plan", *GPT2, "--explain").stdout
-    for words in ["no plan that fits is cheaper (proved)", "held by", "checkpointed", "plans written by hand", "candidates"]:
+    text = cli("plan", *GPT2).stdout
+    for words in ["no plan that fits is cheaper (proved)", "held by", "checkpointed", "of the step", "plans written by hand"]:
         assert words in text
     assert len(text.splitlines()) <= 40
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_what_does_not_fit_says_what_holds_it(cli):
+    result = cli("plan", "gpt2", "--batch", "8", "--device", "t4", "--budget", "4GiB", check=False)
+    assert result.returncode == 3
+    for words in ["it does not fit: the smallest peak that any plan reaches is", "(proved)", "held by", "would help"]:
+        assert words in result.stdout
+    assert len(result.stdout.splitlines()) <= 40
+
+
+def test_a_limit_without_a_plan_is_4(cli):
+    """Reserved bytes are replayed, not modelled, so that no proof says that a byte less is too little."""
+    options = ["plan", "gpt2", "--seq", "64", "--device", "t4", "--against", "reserved"]
+    least = cli.json(*options, "--budget", "90%")["smallest_peak_bytes"]
+    reserve = cli.json(*options, "--budget", "90%")["reserve_bytes"]
+    result = cli(*options, "--budget", f"{least + reserve - 1}B", "--json", check=False)
+    found = json.loads(result.stdout)
+    assert result.returncode == {"limit": 4, "infeasible": 3, "feasible": 0, "optimal": 0}[found["termination"]]

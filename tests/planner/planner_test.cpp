@@ -7,6 +7,7 @@
 
 #include "../support/random_training.h"
 #include "brute_force.h"
+#include "step_cost.h"
 #include "tidemark/base/error.h"
 #include "tidemark/plan/legality.h"
 #include "tidemark/zoo/record.h"
@@ -14,18 +15,7 @@
 namespace tidemark::planner {
 namespace {
 
-// Times as they are, without a device.
-cost::StepCost cost_of(const Times& times) {
-  cost::StepCost cost;
-  for (const std::int64_t ps : times.op_ps) {
-    cost.ops.emplace_back();
-    cost.ops.back().total_ps = ps;
-  }
-  cost.region_ps = times.region_ps;
-  cost.region_save_ps = times.region_save_ps;
-  cost.region_rng_ps = times.region_rng_ps;
-  return cost;
-}
+using test::cost_of;
 
 void check(std::uint64_t seed, bool odd) {
   const test::RandomTraining t = test::random_training(seed, {.may_be_odd = odd});

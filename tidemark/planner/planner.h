@@ -87,6 +87,9 @@ PlanResult plan_step(const step::Step& step, const cost::StepCost& cost, const P
 std::optional<LinearModel> method_model(const step::Step& step, const cost::StepCost& cost,
                                         const PlannerOptions& options);
 
+// What a budget leaves for tensors. Throws: Error when that is less than nothing.
+std::int64_t room_of(const PlannerOptions& options);
+
 // The times that the planner adds up.
 Times times_of(const cost::StepCost& cost);
 

@@ -39,6 +39,7 @@ class Finder {
     std::vector<std::pair<std::uint32_t, CallId>> order;
     for (std::uint32_t i = 0; i < t_.calls.size(); ++i) order.emplace_back(s_.index.regions[i].begin, CallId(i));
     std::sort(order.begin(), order.end());
+    s_.exclusions.assign(t_.calls.size(), Exclusion::kNone);
     for (const auto& [begin, call] : order) add(call);
     return std::move(s_);
   }
@@ -109,6 +110,7 @@ class Finder {
     Candidate candidate;
     const Exclusion reason = look_at(call, candidate);
     ++s_.excluded[static_cast<std::size_t>(reason)];
+    s_.exclusions[call.index()] = reason;
     if (reason == Exclusion::kNone) s_.candidates.push_back(std::move(candidate));
   }
 

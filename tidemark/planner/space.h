@@ -78,6 +78,7 @@ struct Space {
   plan::EventIndex index;
   std::vector<Candidate> candidates;
   std::array<std::int64_t, kExclusionNames.size()> excluded = {};  // calls, by reason
+  std::vector<Exclusion> exclusions;                               // by call; kNone: a candidate
 };
 
 // The times of one step's ops, and of a checkpoint itself.

@@ -426,6 +426,28 @@ std::int64_t positions_of(const Config& config) {
 
 std::int64_t layers_of(const Config& config) { return std::visit(Describe(), config).layers; }
 
+std::optional<Config> with_layers(const Config& config, std::int64_t layers) {
+  return std::visit(
+      [layers](auto c) -> std::optional<Config> {
+        if constexpr (requires { c.layers; }) {
+          c.layers = layers;
+          if constexpr (requires { c.decoder_layers; }) c.decoder_layers = layers;
+          return c;
+        } else {
+          return std::nullopt;
+        }
+      },
+      config);
+}
+
+std::int64_t longest_sequence_of(const Config& config) {
+  const bool is_limited = std::holds_alternative<Gpt2Config>(config) || std::holds_alternative<BertConfig>(config) ||
+                          std::holds_alternative<ToyGptConfig>(config);
+  if (is_limited) return positions_of(config);
+  const auto* llama = std::get_if<LlamaConfig>(&config);
+  return llama != nullptr && llama->window > 0 ? llama->window - 1 : 0;
+}
+
 bool takes_images(const Config& config) {
   return std::holds_alternative<ViTConfig>(config) || std::holds_alternative<ResNetConfig>(config) ||
          std::holds_alternative<HfResNetConfig>(config) || std::holds_alternative<UNetConfig>(config);

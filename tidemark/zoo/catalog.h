@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,10 @@ ModelFacts facts_of(const Config& config);
 std::int64_t positions_of(const Config& config);
 bool takes_images(const Config& config);
 std::int64_t layers_of(const Config& config);
+// The same model with as many layers, in the encoder and the decoder alike; none for families that are made of stages.
+std::optional<Config> with_layers(const Config& config, std::int64_t layers);
+// The longest sequence that the model takes, or 0: any.
+std::int64_t longest_sequence_of(const Config& config);
 
 // Throws: Error, one sentence, when no model can be built from it: sizes below one, heads that do not divide, products
 // that overflow.

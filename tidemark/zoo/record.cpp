@@ -50,12 +50,10 @@ Batch batch_of(const Config& config, const StepOptions& options) {
     if (vit != nullptr)
       require_option(batch.image == vit->image, "image", "the size the positions are for", batch.image);
   } else {
-    const bool is_limited = std::holds_alternative<Gpt2Config>(config) || std::holds_alternative<BertConfig>(config) ||
-                            std::holds_alternative<ToyGptConfig>(config);
     require_option(batch.length >= 1 && batch.length <= kMostTokens, "sequence", "a whole number from 1 on",
                    batch.length);
-    if (is_limited)
-      require_option(batch.length <= positions, "sequence", "at most as many tokens as the model has positions",
+    if (const std::int64_t longest = longest_sequence_of(config); longest > 0 && window == 0)
+      require_option(batch.length <= longest, "sequence", "at most as many tokens as the model has positions",
                      batch.length);
     if (window > 0)
       require_option(batch.length < window, "sequence",

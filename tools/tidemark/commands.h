@@ -26,14 +26,17 @@ Command add_validate(CLI::App& root);
 Command add_memory(CLI::App& root);
 Command add_time(CLI::App& root);
 Command add_plan(CLI::App& root);
+Command add_frontier(CLI::App& root);
+Command add_max(CLI::App& root);
 Command add_verify(CLI::App& root);
 Command add_sac(CLI::App& root);
 Command add_devices(CLI::App& root);
 Command add_completion(CLI::App& root);
 
 // In the order of the help.
-inline constexpr std::array kCommands = {add_models, add_capture, add_inspect, add_validate, add_memory,    add_time,
-                                         add_plan,   add_verify,  add_sac,     add_devices,  add_completion};
+inline constexpr std::array kCommands = {add_models, add_capture, add_inspect,   add_validate, add_memory,
+                                         add_time,   add_plan,    add_frontier,  add_max,      add_verify,
+                                         add_sac,    add_devices, add_completion};
 
 struct Example {
   std::string_view command;  // runs as written in the project's root

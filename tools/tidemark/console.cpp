@@ -17,12 +17,15 @@ namespace {
 // A hostile file may put a name of 64 KiB into an error.
 constexpr std::size_t kMaxErrorColumns = 1000;
 
-bool shows_colours(int descriptor) {
-  const char* no_color = std::getenv("NO_COLOR");  // https://no-color.org: set and not empty
-  if (no_color != nullptr && *no_color != '\0') return false;
+bool is_terminal(int descriptor) {
   const char* terminal = std::getenv("TERM");
   if (terminal == nullptr || std::strcmp(terminal, "dumb") == 0) return false;
   return ::isatty(descriptor) != 0;
+}
+
+bool shows_colours(int descriptor) {
+  const char* no_color = std::getenv("NO_COLOR");  // https://no-color.org: set and not empty
+  return (no_color == nullptr || *no_color == '\0') && is_terminal(descriptor);
 }
 
 // Zero, or the error code of the write that failed.
@@ -38,7 +41,10 @@ int write_all(int descriptor, std::string_view text) {
 
 }  // namespace
 
-Console::Console() : colour_out_(shows_colours(STDOUT_FILENO)), colour_err_(shows_colours(STDERR_FILENO)) {}
+Console::Console()
+    : colour_out_(shows_colours(STDOUT_FILENO)),
+      colour_err_(shows_colours(STDERR_FILENO)),
+      is_watched_(is_terminal(STDERR_FILENO)) {}
 
 void Console::print(std::string_view text) const {
   const int code = write_all(STDOUT_FILENO, text);

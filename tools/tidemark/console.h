@@ -34,6 +34,9 @@ class Console {
   // Writes to stderr; a failure is ignored, since there is nobody left to tell.
   void message(std::string_view text) const;
 
+  // Whether somebody sees what is written to stderr at once: a terminal that knows its control codes.
+  bool is_watched() const { return is_watched_; }
+
   // "tidemark: error: [place] ..." to stderr, on one line, whatever the input holds.
   void complain(const Error& error) const;
 
@@ -44,6 +47,7 @@ class Console {
   bool json_ = false;
   bool colour_out_ = false;
   bool colour_err_ = false;
+  bool is_watched_ = false;
 };
 
 // The fields of an error for machines; `kind` is "usage" for a UsageError.

@@ -7,11 +7,13 @@
 #include <map>
 
 #include "cost_text.h"
+#include "explain_report.h"
 #include "text_layout.h"
 #include "tidemark/base/bytes.h"
 #include "tidemark/base/duration.h"
 #include "tidemark/plan/event_index.h"
 #include "tidemark/step/dump.h"
+#include "tidemark/step/folded_name.h"
 #include "tidemark/step/op_name.h"
 
 namespace tidemark::cli {
@@ -23,6 +25,7 @@ using planner::PlanResult;
 using planner::Termination;
 
 constexpr std::size_t kMostUnits = 12;   // rows of what is checkpointed
+constexpr std::size_t kFewUnits = 4;     // when more follows
 constexpr std::size_t kMostHolders = 3;  // categories of the peak
 
 // What a unit does, told so that equal layers say the same.
@@ -35,25 +38,12 @@ struct UnitText {
   std::int64_t time_ps = 0;
 };
 
-// The last part of a name that is a number, as in layers.3.mlp.
-std::pair<std::string, std::int64_t> fold(const std::string& fqn) {
-  std::size_t end = fqn.size();
-  while (end > 0) {
-    const std::size_t dot = fqn.rfind('.', end - 1);
-    const std::size_t begin = dot == std::string::npos ? 0 : dot + 1;
-    const std::string part = fqn.substr(begin, end - begin);
-    if (!part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos)
-      return {fqn.substr(0, begin) + "*" + fqn.substr(end), std::stoll(part)};
-    if (dot == std::string::npos) break;
-    end = dot;
-  }
-  return {fqn, -1};
-}
-
 UnitText describe(const PlanReport& report, const plan::EventIndex& index, const plan::Unit& unit) {
   const Step& step = report.step;
   UnitText text;
-  std::tie(text.module, text.number) = fold(step.fqn(step[unit.call].module));
+  FoldedName folded = fold_name(step.fqn(step[unit.call].module));
+  text.module = std::move(folded.pattern);
+  text.number = folded.number;
   if (text.module.empty()) text.module = "(the whole model)";
   std::map<std::string_view, std::int64_t> saved;
   const plan::EventRange region = index.regions[unit.call.index()];
@@ -82,20 +72,6 @@ UnitText describe(const PlanReport& report, const plan::EventIndex& index, const
   return text;
 }
 
-// "0-3, 7".
-std::string ranges_text(std::vector<std::int64_t> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i;
-    while (end + 1 < numbers.size() && numbers[end + 1] <= numbers[end] + 1) ++end;
-    if (!text.empty()) text += ",";
-    text += numbers[end] == numbers[i] ? std::to_string(numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[end]);
-    i = end + 1;
-  }
-  return text;
-}
-
 std::string units_text(const PlanReport& report) {
   const plan::EventIndex index = plan::index_events(report.step);
   struct Row {
@@ -116,18 +92,15 @@ std::string units_text(const PlanReport& report) {
   }
   Table table("<>>><");
   table.row({"module", "calls", "ops again", "each", "saved ops"});
-  for (std::size_t i = 0; i < std::min(rows.size(), kMostUnits); ++i) {
+  const std::size_t most = report.is_short ? kFewUnits : kMostUnits;
+  for (std::size_t i = 0; i < std::min(rows.size(), most); ++i) {
     const Row& row = rows[i];
-    std::string name = row.text.module;
-    if (!row.numbers.empty()) {
-      const std::string numbers = ranges_text(row.numbers);
-      name.replace(name.find('*'), 1, row.numbers.size() == 1 ? numbers : "{" + numbers + "}");
-    }
+    const std::string name = unfold_names(row.text.module, row.numbers);
     table.row({elide(printable(name), 40), format_count(row.count), format_count(row.text.again_ops),
                format_duration(row.text.time_ps), row.text.saved});
   }
   std::string text = table.text(2);
-  if (rows.size() > kMostUnits) text += fmt::format("  and {} more kinds of units\n", rows.size() - kMostUnits);
+  if (rows.size() > most) text += fmt::format("  and {} more kinds of units\n", rows.size() - most);
   return text;
 }
 
@@ -191,34 +164,22 @@ std::string held_by(const PlanReport& report) {
   return text;
 }
 
-// Where in the step the peak is.
-std::string moment_text(const PlanReport& report) {
-  const memory::Moment& moment = report.timeline.peak;
-  if (moment.event == memory::kNoEvent) return "before the step begins";
-  std::string text;
-  if (moment.op.has_value()) text = std::string(op_family(report.step.text(report.step[moment.op].name)));
-  if (moment.call.has_value()) {
-    const std::string fqn = report.step.fqn(report.step[moment.call].module);
-    if (!fqn.empty()) text += (text.empty() ? "" : " of ") + printable(fqn);
-  }
-  if (moment.pass.has_value())
-    text += fmt::format("{}in {}", text.empty() ? "" : ", ", name_of(report.step[moment.pass].kind));
-  if (moment.unit != memory::kNoUnit) text += ", while it is recomputed";
-  return text;
-}
-
 // Why nothing more can be had, for a plan that does not fit.
 std::string advice(const PlanReport& report) {
   if (report.result.termination != Termination::kInfeasible) return "";
-  const memory::Moment& moment = report.timeline.peak;
-  const bool has_pass = moment.event != memory::kNoEvent && moment.pass.has_value();
-  const PassKind kind = has_pass ? report.step[moment.pass].kind : PassKind::kOptimizer;
-  std::string what = "a smaller batch or shorter sequence, or a device with more memory";
-  if (kind == PassKind::kOptimizer || report.timeline.peak.event == memory::kNoEvent)
-    what =
-        "recomputing activations cannot help: the peak is in what the optimizer holds. An optimizer with less state "
-        "(--optimizer sgd), a smaller type (--precision), or sharding would";
-  return "  what would help  " + wrap(what, 19);
+  const planner::PeakPlace place = planner::place_of(report.step, report.timeline.peak);
+  return "  " + wrap(what_helps(place, report.timeline.peak_by_category), 2);
+}
+
+std::string policies_text(const PlanReport& report, const Console& console) {
+  std::string text = "\n" + console.heading("plans written by hand") + "\n";
+  Table policies("<>>><");
+  policies.row({"", "peak", "recomputing", "of the step", ""});
+  for (const planner::PolicyFigures& figures_of : report.result.policies)
+    policies.row({plan::policy_text(figures_of.policy), format_bytes(figures_of.peak_bytes),
+                  format_duration(figures_of.recompute_ps), percent(figures_of.recompute_ps, report.cost.all.time_ps),
+                  figures_of.fits ? "fits" : "does not fit"});
+  return text + policies.text(2);
 }
 
 }  // namespace
@@ -237,7 +198,7 @@ std::string plan_text(const PlanReport& report, const Console& console) {
                                    format_bytes(room), format_bytes(result.unplanned_peak_bytes),
                                    format_bytes(result.smallest_peak_bytes))});
   figures.row({"held by", held_by(report)});
-  figures.row({"at", moment_text(report)});
+  figures.row({"at", moment_text(report.step, report.timeline.peak)});
   figures.row({"recomputing", fmt::format("{}, {} of the step's {}", format_duration(result.recompute_ps),
                                           percent(result.recompute_ps, report.cost.all.time_ps),
                                           format_duration(report.cost.all.time_ps))});
@@ -253,28 +214,7 @@ std::string plan_text(const PlanReport& report, const Console& console) {
   if (!result.restored.empty())
     text += fmt::format("  {} change buffers, which applying the plan restores\n",
                         count_of(static_cast<std::int64_t>(result.restored.size()), "unit"));
-  text += "\n" + console.heading("plans written by hand") + "\n";
-  Table policies("<>>><");
-  policies.row({"", "peak", "recomputing", "of the step", ""});
-  for (const planner::PolicyFigures& figures_of : result.policies)
-    policies.row({plan::policy_text(figures_of.policy), format_bytes(figures_of.peak_bytes),
-                  format_duration(figures_of.recompute_ps), percent(figures_of.recompute_ps, report.cost.all.time_ps),
-                  figures_of.fits ? "fits" : "does not fit"});
-  text += policies.text(2);
-  if (report.is_explained) {
-    text += "\n" + console.heading("the search") + "\n";
-    Table search("<<");
-    search.row({"candidates", fmt::format("{} module calls may be units", format_count(result.candidate_count))});
-    for (std::size_t i = 1; i < result.excluded.size(); ++i)
-      if (result.excluded[i] > 0) {
-        std::string name(planner::kExclusionNames[i]);
-        std::replace(name.begin(), name.end(), '_', ' ');
-        search.row({"left out", fmt::format("{}: {}", name, format_count(result.excluded[i]))});
-      }
-    search.row({"passes", format_count(result.statistics.passes)});
-    search.row({"entries", format_count(result.statistics.work)});
-    text += search.text(2);
-  }
+  if (!report.is_short) text += policies_text(report, console);
   if (!report.output.empty()) text += fmt::format("\nwritten to {}\n", printable(report.output));
   return text;
 }

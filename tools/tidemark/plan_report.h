@@ -25,8 +25,8 @@ struct PlanReport {
   planner::Method method = planner::Method::kExact;
   planner::PlanResult result;
   memory::Timeline timeline;  // under the plan
-  bool is_explained = false;
-  std::string output;  // the plan file, if one was written
+  bool is_short = false;      // leaves out the policies, since more follows
+  std::string output;         // the plan file, if one was written
 };
 
 std::string plan_text(const PlanReport& report, const Console& console);

@@ -120,7 +120,7 @@ void add_native_options(CLI::App& app, NativeOptions& options) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   for (const char* name : {"--batch", "--seq", "--image", "--dtype", "--precision", "--attention", "--micro-batches",
                            "--clip-norm", "--optimizer", "--form", "--target"})
-    app.get_option(name)->each([&options, name](const std::string&) { options.given = name; });
+    app.get_option(name)->each([&options, name](const std::string&) { options.given.emplace_back(name); });
 }
 
 void follow_device(NativeOptions& options, device::DeviceKind kind) {
@@ -163,7 +163,7 @@ step::Step read_step_argument(const std::string& argument, const NativeOptions& 
   if (is_file(argument) && !holds_config(argument)) {
     if (options.given.empty()) return step::read_step(argument);
     throw Error({.kind = ErrorKind::kInput,
-                 .place = options.given,
+                 .place = options.given.back(),
                  .problem = fmt::format("the option is for models that are run now, and {} is a step that was recorded",
                                         argument),
                  .expected = {},

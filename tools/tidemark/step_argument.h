@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "tidemark/device/device.h"
 #include "tidemark/step/step.h"
@@ -26,7 +27,7 @@ struct NativeOptions {
   std::string attention = "auto";
   std::size_t micro_batches = 1;
   double clip_norm = 0;
-  std::string given;  // one of the options that the user has given, as it is written
+  std::vector<std::string> given;  // the options that the user has given, as they are written
 };
 void add_native_options(CLI::App& app, NativeOptions& options);
 // A native model runs the kernels of the device that a command is about, if the user has not said another target.

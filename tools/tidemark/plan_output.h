@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "exit_code.h"
+#include "plan_report.h"
+
+namespace tidemark::cli {
+
+// How every command that ends with a plan ends: the result is replayed once more for its report, the plan is checked by
+// code that does not trust the planner, and only then is it written.
+
+PlanReport make_report(std::string file, step::Step step, device::Device device, cost::StepCost cost,
+                       const planner::PlannerOptions& options, planner::PlanResult result);
+
+// Checks the plan, if there is one, and writes it to `output`, if one is named; the report then says so.
+// Throws: Error when the plan does not hold, or cannot be written.
+void finish_plan(PlanReport& report, const planner::PlannerOptions& options, const std::string& output);
+
+ExitCode exit_code_of(planner::Termination termination);
+
+}  // namespace tidemark::cli
