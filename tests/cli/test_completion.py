@@ -14,7 +14,8 @@ pytestmark = pytest.mark.fast
 INSPECT = {"--help", "--json", "--dump", "--largest", "--ops"} | {
     f"--{name}" for name in "batch seq image dtype precision attention micro-batches clip-norm optimizer form target".split()
 }
-COMMANDS = {"models", "capture", "inspect", "validate", "memory", "time", "plan", "verify", "sac", "devices", "completion"}
+COMMANDS = {"models", "capture", "inspect", "validate", "memory", "time", "plan", "frontier", "max",
+            "verify", "sac", "devices", "completion"}
 
 
 def need(shell: str) -> str:

@@ -42,11 +42,15 @@ def test_all_calls_are_accounted_for(explained):
 
 
 def test_why_a_module(cli):
-    rows = cli.json("plan", *GPT2, "--why", "transformer.h.*")["explanation"]["why"]
+    found = cli.json("plan", *GPT2, "--why", "transformer.h.*.mlp")
+    rows = found["explanation"]["why"]
     assert sum(row["count"] for row in rows) == 12
+    assert {row["kind"] for row in rows} <= {"unit", "inside_unit", "holds_units", "not_needed"}
+    room = found["budget_bytes"] - found["reserve_bytes"]
     for row in rows:
-        assert row["kind"] in ("unit", "holds_units", "not_needed")
-        assert row["opposite"]["recompute_ms"] > 0
+        if row["opposite"]:
+            assert row["opposite"]["fits"] == (row["opposite"]["peak_bytes"] <= room)
+            assert not row["opposite"]["fits"] or row["opposite"]["recompute_ms"] >= found["recompute_ms"]
 
 
 def test_why_an_op(cli):

@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.fast
 
-GPT2 = ["gpt2", "--seq", "128", "--batch", "2", "--device", "t4"]
+GPT2 = ["gpt2", "--seq", "256", "--batch", "8", "--optimizer", "sgd", "--device", "t4"]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_a_limit_says_what_is_missing(cli):
     assert full["missing"]
     assert all(gap["first_budget_bytes"] <= gap["last_budget_bytes"] for gap in full["missing"])
     text = cli("frontier", *GPT2, "--full", "--max-work", "3000000").stdout
-    assert "the work limit was reached with" in text
+    assert "the work limit was reached with" in " ".join(text.split())
 
 
 def test_a_bar_only_on_a_terminal(cli):

@@ -203,6 +203,15 @@ class Exploration {
 
 }  // namespace
 
+FrontierOptions default_frontier_options(bool is_full) {
+  FrontierOptions options;
+  options.is_full = is_full;
+  if (!is_full) return options;
+  options.max_work = 500'000'000;
+  options.max_work_each = 2'000'000;
+  return options;
+}
+
 Frontier find_frontier(const PreparedStep& prepared, const FrontierOptions& options) {
   if (options.budget_count < 2)
     throw Error({.kind = ErrorKind::kInput,

@@ -51,6 +51,9 @@ struct FrontierOptions {
   std::function<void(const FrontierProgress&)> progress = {};  // called after each search
 };
 
+// The work that people wait for: 100 million for the even budgets; for all breakpoints 500 million in small portions.
+FrontierOptions default_frontier_options(bool is_full);
+
 struct Frontier {
   std::vector<FrontierPoint> points;  // budgets ascend, times fall
   bool is_full = false;

@@ -74,7 +74,7 @@ class Asking {
                         std::int64_t, std::int64_t>,
              std::size_t>
         row_of;
-    for (Answer& answer : answers_) {
+    for (const Answer& answer : answers_) {
       const WhyRow& row = answer.row;
       const auto [at, is_new] = row_of.emplace(std::tuple(answer.name.pattern, answer.op, row.kind, row.exclusion,
                                                           row.reason, row.units, row.with, row.bytes_each, row.ps_each),

@@ -27,9 +27,6 @@ struct FrontierArguments {
 };
 
 planner::FrontierOptions frontier_options(const FrontierArguments& arguments) {
-  constexpr std::int64_t kCoarseWork = 100'000'000;
-  constexpr std::int64_t kFullWork = 500'000'000;
-  constexpr std::int64_t kFullWorkEach = 2'000'000;
   if (arguments.budgets < 2 || arguments.budgets > kMostBudgets)
     throw Error({.kind = ErrorKind::kInput,
                  .place = "--budgets",
@@ -37,11 +34,8 @@ planner::FrontierOptions frontier_options(const FrontierArguments& arguments) {
                  .expected = fmt::format("2 to {}", kMostBudgets),
                  .got = fmt::format("{}", arguments.budgets),
                  .remedy = {}});
-  planner::FrontierOptions options;
+  planner::FrontierOptions options = planner::default_frontier_options(arguments.is_full);
   options.budget_count = static_cast<std::int64_t>(arguments.budgets);
-  options.is_full = arguments.is_full;
-  options.max_work = arguments.is_full ? kFullWork : kCoarseWork;
-  if (arguments.is_full) options.max_work_each = kFullWorkEach;
   if (arguments.max_work != 0) options.max_work = static_cast<std::int64_t>(arguments.max_work);
   return options;
 }
@@ -88,22 +82,20 @@ ExitCode run_frontier(FrontierArguments arguments, const Console& console) {
 
 Command add_frontier(CLI::App& root) {
   CLI::App* app = new_command(
-      root, {.name = "frontier",
-             .summary = "Tell what recomputing costs at least, for every budget",
-             .examples = {{{"build/tidemark frontier gpt2 --batch 8 --device t4", "64 budgets and a plot"},
-                           {"build/tidemark frontier gpt2 --seq 128 --device t4 --csv", "for a spreadsheet"},
-                           {"build/tidemark frontier examples/steps/two_layer_mlp.step.jsonl --device cpu --full",
-                            "every breakpoint of a recorded step"}}}});
+      root,
+      {.name = "frontier",
+       .summary = "Tell what recomputing costs at least, for every budget",
+       .examples = {{{"build/tidemark frontier gpt2 --batch 8 --device t4", "64 budgets and a plot"},
+                     {"build/tidemark frontier resnet18 --batch 8 --device t4 --csv", "for a spreadsheet"},
+                     {"build/tidemark frontier resnet18 --device t4 --budgets 8 --json", "fewer, for a script"}}}});
   const auto arguments = std::make_shared<FrontierArguments>();
   PlanningArguments& planning = arguments->planning;
   app->add_option(std::string(kStepName), planning.step, kStepHelp)->required();
   add_device_option(*app, planning)->required();
-  add_count(*app, "--budgets", arguments->budgets,
-            "how many, evenly from the smallest possible to that without a plan");
+  add_count(*app, "--budgets", arguments->budgets, "how many, from the smallest possible on");
   app->add_flag("--full", arguments->is_full, "all breakpoints instead: where the least time changes");
   app->add_flag("--csv", arguments->is_csv, "a table for other programs");
-  add_count(*app, "--max-work", arguments->max_work,
-            "stop searching after N entries; 0: 100,000,000, with --full 500,000,000");
+  add_count(*app, "--max-work", arguments->max_work, "stop after N entries; 0: 100 million, --full 500");
   add_memory_options(*app, planning);
   add_space_options(*app, planning);
   add_step_options(*app, planning);

@@ -18,7 +18,7 @@ namespace {
 using planner::Frontier;
 using planner::FrontierPoint;
 
-constexpr std::size_t kMostPoints = 9;  // rows of the table
+constexpr std::size_t kMostPoints = 8;  // rows of the table
 
 std::int64_t proved_count(const Frontier& frontier) {
   return std::count_if(frontier.points.begin(), frontier.points.end(),

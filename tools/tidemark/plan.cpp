@@ -126,9 +126,8 @@ Command add_plan(CLI::App& root) {
       ->required();
   add_memory_options(*app, planning);
   app->add_option("--output,-o", options->output, "write the plan to FILE")->type_name("FILE");
-  app->add_flag("--explain", options->is_explained, "why so: what binds, what memory is worth, what is kept for it");
-  app->add_option("--why", options->why,
-                  "why a module is (not) a unit, or an op (not) saved: layers.0, '*.mlp::aten.mm'")
+  app->add_flag("--explain", options->is_explained, "why so: what binds, and what memory is worth");
+  app->add_option("--why", options->why, "why a module is (no) unit, or an op (not) kept: '*.mlp::mm'")
       ->type_name("PATTERN");
   add_space_options(*app, planning);
   add_count(*app, "--max-work", options->max_work, "stop the search after N entries");

@@ -4,11 +4,11 @@ _tidemark() {
   local command="" words="" flags="" files="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      models|capture|inspect|validate|memory|time|plan|verify|sac|devices|completion) command=$word; break ;;
+      models|capture|inspect|validate|memory|time|plan|frontier|max|verify|sac|devices|completion) command=$word; break ;;
     esac
   done
   case $command in
-    "") words="models capture inspect validate memory time plan verify sac devices completion" flags="-h --help --json --version" files= ;;
+    "") words="models capture inspect validate memory time plan frontier max verify sac devices completion" flags="-h --help --json --version" files= ;;
     models) words="" flags="-h --help --json" files= ;;
     capture)
       case $previous in
@@ -96,6 +96,7 @@ _tidemark() {
         --reserve) words="" flags="" files= ;;
         --against) words="exact rounded reserved" flags="" files= ;;
         -o|--output) words="" flags="" files=1 ;;
+        --why) words="" flags="" files= ;;
         --units) words="" flags="" files= ;;
         --not-units) words="" flags="" files= ;;
         --always-save) words="" flags="" files= ;;
@@ -119,7 +120,63 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --explain --units --not-units --always-save --never-save --rng --no-early-stop --max-work --method --highs --world-size --count-stale --write-mps --write-lp --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --explain --why --units --not-units --always-save --never-save --rng --no-early-stop --max-work --method --highs --world-size --count-stale --write-mps --write-lp --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+      esac
+      ;;
+    frontier)
+      case $previous in
+        --device) words="" flags="" files= ;;
+        --budgets) words="" flags="" files= ;;
+        --max-work) words="" flags="" files= ;;
+        --reserve) words="" flags="" files= ;;
+        --against) words="exact rounded reserved" flags="" files= ;;
+        --units) words="" flags="" files= ;;
+        --not-units) words="" flags="" files= ;;
+        --always-save) words="" flags="" files= ;;
+        --never-save) words="" flags="" files= ;;
+        --rng) words="when-needed always never" flags="" files= ;;
+        --workspace) words="" flags="" files=1 ;;
+        --batch) words="" flags="" files= ;;
+        --seq) words="" flags="" files= ;;
+        --image) words="" flags="" files= ;;
+        --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --precision) words="fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16" flags="" files= ;;
+        --attention) words="auto math flash efficient" flags="" files= ;;
+        --micro-batches) words="" flags="" files= ;;
+        --clip-norm) words="" flags="" files= ;;
+        --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
+        --form) words="for-loop foreach fused" flags="" files= ;;
+        --target) words="cpu cuda" flags="" files= ;;
+        *) words="" flags="-h --help --json --device --budgets --full --csv --max-work --reserve --against --units --not-units --always-save --never-save --rng --no-early-stop --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+      esac
+      ;;
+    max)
+      case $previous in
+        --of) words="batch seq layers device budget" flags="" files= ;;
+        --device) words="" flags="" files= ;;
+        --budget) words="" flags="" files= ;;
+        -o|--output) words="" flags="" files=1 ;;
+        --max-work) words="" flags="" files= ;;
+        --reserve) words="" flags="" files= ;;
+        --against) words="exact rounded reserved" flags="" files= ;;
+        --units) words="" flags="" files= ;;
+        --not-units) words="" flags="" files= ;;
+        --always-save) words="" flags="" files= ;;
+        --never-save) words="" flags="" files= ;;
+        --rng) words="when-needed always never" flags="" files= ;;
+        --workspace) words="" flags="" files=1 ;;
+        --batch) words="" flags="" files= ;;
+        --seq) words="" flags="" files= ;;
+        --image) words="" flags="" files= ;;
+        --dtype) words="float32 bfloat16 float16" flags="" files= ;;
+        --precision) words="fp32 bf16 fp16 bf16-master fp16-master autocast-bf16 autocast-fp16" flags="" files= ;;
+        --attention) words="auto math flash efficient" flags="" files= ;;
+        --micro-batches) words="" flags="" files= ;;
+        --clip-norm) words="" flags="" files= ;;
+        --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
+        --form) words="for-loop foreach fused" flags="" files= ;;
+        --target) words="cpu cuda" flags="" files= ;;
+        *) words="" flags="-h --help --json --of --device --budget -o --output --max-work --reserve --against --units --not-units --always-save --never-save --rng --no-early-stop --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     verify)
