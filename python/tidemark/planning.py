@@ -26,7 +26,7 @@ def plan(
     not_units: Sequence[str] = (),
     always_save: Sequence[str] = (),
     never_save: Sequence[str] = (),
-    max_work: int = 20_000_000,
+    max_work: int = 60_000_000,
     ranks: int = 1,
 ) -> PlanResult:
     """Finds the cheapest plan whose peak stays within `budget`: "8GB", "70GiB", "90%" of the device's memory, or bytes.
@@ -41,7 +41,7 @@ def plan(
     units, not_units: patterns over module names ("layers.*.mlp"): only, or never, checkpoint these.
     always_save, never_save: patterns "MODULE::OP" or "OP": never, or always, recompute these where their module is
     checkpointed.
-    max_work: when the search stops, in entries; ten million take about a second.
+    max_work: when the search stops, in entries; twenty million take about a second.
 
     What the search concluded is data: see `PlanResult.termination`. Plans are checked before they are returned.
     """

@@ -110,7 +110,7 @@ void check(std::uint64_t seed) {
       ASSERT_EQ(s.end, SolveEnd::kOptimal);
       ASSERT_EQ(s.time_ps, best->time_ps) << "seed " << seed << " budget " << budget;
       ASSERT_EQ(s.bound_ps, best->time_ps);
-      const PathFigures found = measure(episode, s.paths[0]);
+      const PathFigures found = measure(solver.problem().episodes[0], s.paths[0]);
       ASSERT_LE(found.peak_bytes, budget) << "seed " << seed;
       ASSERT_EQ(found.time_ps, s.time_ps) << "seed " << seed;
     }

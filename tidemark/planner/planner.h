@@ -47,7 +47,7 @@ struct PlannerOptions {
   Against against = Against::kExact;
   const memory::WorkspaceTable* workspace = nullptr;
   SpaceOptions space = {};
-  std::int64_t max_work = 20'000'000;  // entries of the search's lists; about a second for ten million
+  std::int64_t max_work = 60'000'000;  // entries of the search's lists; about a second for twenty million
   MethodOptions method = {};
 };
 

@@ -27,7 +27,7 @@ struct MaxArguments {
   std::string of;
   std::string budget = "90%";
   std::string output;
-  std::size_t max_work = 20'000'000;
+  std::size_t max_work = planner::PlannerOptions{}.max_work;
 };
 
 // The answer, before it is words.

@@ -24,7 +24,7 @@ struct PlanOptions {
   std::string output;
   bool is_explained = false;
   std::vector<std::string> why;
-  std::size_t max_work = 20'000'000;
+  std::size_t max_work = planner::PlannerOptions{}.max_work;
   std::string method = "exact";
   std::string highs;
   std::size_t world_size = 1;

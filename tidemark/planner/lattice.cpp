@@ -1,0 +1,261 @@
+#include "tidemark/planner/lattice.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "tidemark/planner/convex.h"
+#include "tidemark/planner/ways.h"
+
+namespace tidemark::planner {
+
+namespace {
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+void cut(LatticeRow& row, std::int64_t most_units) {
+  const std::int64_t keep = most_units - row.first + 1;
+  if (keep < static_cast<std::int64_t>(row.ps.size()))
+    row.ps.resize(static_cast<std::size_t>(std::max<std::int64_t>(keep, 0)));
+}
+
+// The same figures on every processor, in fewer steps where it has wider registers.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+__attribute__((target_clones("avx2", "default")))
+#endif
+void take_cheaper(const double* in, std::int64_t size, std::int64_t units, double time_ps, double* out,
+                  std::int64_t count) {
+  const std::int64_t same = std::min(size, count);
+  for (std::int64_t c = 0; c < same; ++c) out[c] = in[c] + time_ps;
+  for (std::int64_t c = same; c < count; ++c) out[c] = in[size - 1] + time_ps;
+  for (std::int64_t c = units; c < count; ++c) out[c] = out[c] < in[c - units] ? out[c] : in[c - units];
+}
+
+LatticeRow after_group(const LatticeRow& row, std::int64_t units, double time_ps, std::int64_t most_units) {
+  LatticeRow result;
+  result.first = row.first;
+  if (row.known_from) result.known_from = *row.known_from + units;
+  const auto size = static_cast<std::int64_t>(row.ps.size());
+  const std::int64_t count = std::min(size + units, most_units - row.first + 1);
+  if (row.is_empty() || count <= 0) return result;
+  result.ps.resize(static_cast<std::size_t>(count));
+  take_cheaper(row.ps.data(), size, units, time_ps, result.ps.data(), count);
+  return result;
+}
+
+// Both ways lead there.
+void join(LatticeRow& row, LatticeRow other) {
+  if (other.is_empty()) return;
+  if (row.is_empty()) {
+    row = std::move(other);
+    return;
+  }
+  if (row.first > other.first) std::swap(row, other);
+  const auto shift = static_cast<std::size_t>(other.first - row.first);
+  const std::size_t end = std::max(row.ps.size(), shift + other.ps.size());
+  row.ps.resize(end, row.ps.back());
+  for (std::size_t c = shift; c < end; ++c)
+    row.ps[c] = std::min(row.ps[c], c - shift < other.ps.size() ? other.ps[c - shift] : other.ps.back());
+}
+
+// What the way to a state may keep.
+std::int64_t most_bytes(const std::vector<std::int64_t>& floors, std::int64_t budget_bytes, std::uint32_t state) {
+  return budget_bytes - std::max<std::int64_t>(floors[state], 0);
+}
+
+}  // namespace
+
+std::int64_t LatticeRow::at(std::int64_t units) const {
+  if (ps.empty()) return Convex::kNotEnough;
+  if (known_from) units = std::max(units, *known_from);
+  if (units < first) return Convex::kNotEnough;
+  const auto i = static_cast<std::size_t>(units - first);
+  return static_cast<std::int64_t>(i < ps.size() ? ps[i] : ps.back());
+}
+
+std::int64_t Lattice::units_of(std::int64_t bytes) const { return floor_div(bytes, unit_); }
+
+std::optional<Lattice> Lattice::make(const Episode& episode, const std::vector<std::int64_t>& floors,
+                                     std::int64_t budget_bytes, const Bounds& bounds, const LatticeOptions& options) {
+  constexpr std::int64_t kMostPs = std::int64_t{1} << 50;
+  if (options.target_ps > kMostPs) return std::nullopt;
+  for (const Arc& arc : episode.arcs) {  // whose sums with the target have to be exact, too
+    std::int64_t ps = arc.base_ps;
+    if (ps > kMostPs) return std::nullopt;
+    for (const ArcGroup& group : arc.groups)
+      if (group.time_ps > kMostPs || (ps += group.time_ps) > kMostPs) return std::nullopt;
+  }
+  return Lattice(episode, floors, budget_bytes, bounds, options);
+}
+
+Lattice::Lattice(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes,
+                 const Bounds& bounds, const LatticeOptions& options)
+    : episode_(&episode), floors_(&floors), budget_(budget_bytes), bounds_(&bounds), target_ps_(options.target_ps) {
+  find_blocks();
+  choose_unit(options);
+  LatticeRow row;
+  row.ps = {0};
+  for (std::size_t block = 0; block + 1 < begin_.size(); ++block) {
+    starts_.push_back(row);
+    rows_ = fill_block(block, std::move(row));
+    block_ = block;
+    row = std::move(rows_.back());
+    rows_.pop_back();
+  }
+  bound_ps_ = row.is_empty() ? target_ps_ + 1 : std::min(static_cast<std::int64_t>(row.ps.back()), target_ps_ + 1);
+}
+
+// Leaves out cells whose ways, with what comes after at least, take longer than the target: of those that keep little
+// from below, of those that keep much from above. Nor is anything gained by cells that say the same as the one before.
+void Lattice::trim(LatticeRow& row, std::uint32_t state) const {
+  while (row.ps.size() > 1 && row.ps[row.ps.size() - 2] == row.ps.back()) row.ps.pop_back();
+  const auto is_too_long = [&](std::size_t cell) {
+    const std::int64_t bytes = (row.first + static_cast<std::int64_t>(cell)) * unit_;
+    return static_cast<std::int64_t>(row.ps[cell]) + bounds_->rest_ps(state, bytes) > target_ps_;
+  };
+  while (!row.ps.empty() && is_too_long(row.ps.size() - 1)) row.ps.pop_back();
+  std::size_t first = 0;
+  while (first < row.ps.size() && is_too_long(first)) ++first;
+  row.ps.erase(row.ps.begin(), row.ps.begin() + static_cast<std::ptrdiff_t>(first));
+  row.first += static_cast<std::int64_t>(first);
+}
+
+// A block begins at a state that no arc passes by.
+void Lattice::find_blocks() {
+  std::uint32_t reach = 0;  // the last state that an arc from an earlier one leads to
+  for (std::uint32_t state = 0; state + 1 < episode_->state_count; ++state) {
+    const std::uint32_t begin = episode_->first_arc[state];
+    const std::uint32_t end = episode_->first_arc[state + 1];
+    if (reach <= state && (state == 0 || begin < end)) begin_.push_back(state);
+    for (std::uint32_t a = begin; a < end; ++a)
+      if ((*floors_)[episode_->arcs[a].to] != kNoPath) reach = std::max(reach, episode_->arcs[a].to);
+  }
+  begin_.push_back(episode_->state_count - 1);
+}
+
+std::vector<LatticeRow> Lattice::fill_block(std::size_t block, LatticeRow first) {
+  const std::uint32_t from = begin_[block];
+  const std::uint32_t end = begin_[block + 1];
+  std::vector<LatticeRow> rows(end - from + 1);
+  rows[0] = std::move(first);
+  for (std::uint32_t state = from; state < end; ++state) {
+    LatticeRow& row = rows[state - from];
+    if ((*floors_)[state] == kNoPath) row = {};
+    cut(row, units_of(most_bytes(*floors_, budget_, state)));
+    trim(row, state);
+    if (row.is_empty()) continue;
+    for (std::uint32_t a = episode_->first_arc[state]; a < episode_->first_arc[state + 1]; ++a) {
+      const Arc& arc = episode_->arcs[a];
+      if ((*floors_)[arc.to] == kNoPath) continue;
+      const std::int64_t keep_units = units_of(arc.keep_bytes);
+      const std::int64_t most = units_of(most_bytes(*floors_, budget_, arc.to)) - keep_units;
+      LatticeRow way = std::move(run_through(arc, row, most).back());
+      way.first += keep_units;
+      for (double& ps : way.ps) ps += static_cast<double>(arc.base_ps);
+      trim(way, arc.to);
+      join(rows[arc.to - from], std::move(way));
+    }
+  }
+  return rows;
+}
+
+std::vector<LatticeRow> Lattice::run_through(const Arc& arc, LatticeRow row, std::int64_t most_units) {
+  std::vector<LatticeRow> result;
+  result.reserve(arc.groups.size() + 1);
+  cut(row, units_of(budget_ - least_peak(arc)));
+  result.push_back(std::move(row));
+  for (const ArcGroup& group : arc.groups) {
+    const std::int64_t units = group.bytes / unit_;
+    result.push_back(units == 0 ? result.back()  // saved for nothing
+                                : after_group(result.back(), units, static_cast<double>(group.time_ps), most_units));
+    work_ += units == 0 ? 0 : static_cast<std::int64_t>(result.back().ps.size());
+  }
+  return result;
+}
+
+const LatticeRow& Lattice::row(std::uint32_t state) {
+  const auto after = std::upper_bound(begin_.begin(), begin_.end() - 1, state);
+  const auto block = static_cast<std::size_t>(after - begin_.begin()) - 1;
+  if (block != block_) {
+    rows_ = fill_block(block, starts_[block]);
+    block_ = block;
+  }
+  return rows_[state - begin_[block]];
+}
+
+std::vector<LatticeRow> Lattice::within(const Arc& arc, std::int64_t least_units, std::int64_t most_units) {
+  std::int64_t units = 0;
+  for (const ArcGroup& group : arc.groups) units += group.bytes / unit_ + 1;
+  const LatticeRow& whole = row(arc.from);
+  LatticeRow part;
+  const auto size = static_cast<std::int64_t>(whole.ps.size());
+  if (size > 0) {
+    const std::int64_t begin = std::clamp<std::int64_t>(least_units - units - whole.first, 0, size - 1);
+    const std::int64_t end = std::clamp<std::int64_t>(most_units - whole.first + 1, 0, size);
+    part.first = whole.first + begin;
+    if (begin > 0) part.known_from = part.first;
+    if (begin < end) part.ps.assign(whole.ps.begin() + begin, whole.ps.begin() + end);
+  }
+  return run_through(arc, std::move(part), most_units);
+}
+
+// The unit that loses least by rounding, of those that divide one of the sizes; or, failing all, a plain fraction of
+// the budget's room.
+void Lattice::choose_unit(const LatticeOptions& options) {
+  std::map<std::int64_t, std::int64_t> sizes;  // and how often they occur
+  // By state: the most and the least that can be kept.
+  std::vector<std::int64_t> most(episode_->state_count, kNoPeak);
+  std::vector<std::int64_t> least(episode_->state_count, kNoPath);
+  most[0] = least[0] = 0;
+  Int128 range = 1;   // of all rows, in bytes
+  Int128 passes = 1;  // over them
+  for (const Arc& arc : episode_->arcs) {
+    if (most[arc.from] == kNoPeak || (*floors_)[arc.to] == kNoPath) continue;
+    if (arc.keep_bytes > 0) ++sizes[arc.keep_bytes];
+    std::int64_t kept = most[arc.from] + arc.keep_bytes;
+    std::int64_t count = 1;
+    for (const ArcGroup& group : arc.groups) {
+      kept += group.bytes;
+      if (group.bytes <= 0) continue;
+      ++sizes[group.bytes];
+      ++count;
+    }
+    least[arc.to] = std::min(least[arc.to], least[arc.from] + arc.keep_bytes);
+    most[arc.to] = std::max(most[arc.to], std::min(kept, most_bytes(*floors_, budget_, arc.to)));
+    passes += static_cast<Int128>(count) * std::max<std::int64_t>(most[arc.to] - least[arc.to], 0);
+  }
+  Int128 most_in_block = 0;
+  for (std::size_t block = 0; block + 1 < begin_.size(); ++block) {
+    Int128 in_block = 0;
+    for (std::uint32_t state = begin_[block]; state < begin_[block + 1]; ++state) {
+      if (most[state] <= least[state]) continue;
+      in_block += most[state] - least[state];
+      if (state == begin_[block]) range += most[state] - least[state];
+    }
+    most_in_block = std::max(most_in_block, in_block);
+  }
+  range += most_in_block;
+  const Int128 least_cell = std::max(range / options.max_cells, passes / options.max_work) + 1;
+  const auto least_unit = static_cast<std::int64_t>(least_cell);
+  unit_ = least_unit;
+  const auto loss_of = [&](std::int64_t unit) {
+    Int128 loss = 0;
+    for (const auto& [size, count] : sizes) loss += static_cast<Int128>(size % unit) * count;
+    return loss;
+  };
+  Int128 best = loss_of(unit_);
+  for (const auto& [size, count] : sizes)
+    for (std::int64_t parts = 1; parts <= 16; ++parts) {
+      if (size % parts != 0) continue;
+      const std::int64_t unit = size / parts;
+      if (unit < least_unit) break;
+      const Int128 loss = loss_of(unit);
+      // A larger unit that loses no more has fewer cells.
+      if (loss < best || (loss == best && unit > unit_)) {
+        best = loss;
+        unit_ = unit;
+      }
+    }
+}
+
+}  // namespace tidemark::planner

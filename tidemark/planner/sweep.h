@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tidemark/planner/convex.h"
+#include "tidemark/planner/lattice.h"
+#include "tidemark/planner/path.h"
+#include "tidemark/planner/problem.h"
+
+namespace tidemark::planner {
+
+// One pass from the last state of an episode to the first that finds all paths up to a target, told by their peak and
+// their time: those that are worse in both than another are dropped, and so are those that cannot become cheap enough.
+
+struct SweepResult {
+  bool found = false;
+  bool is_whole = true;  // false: stopped at the work limit, or lists were cut
+  std::int64_t ps = 0;
+  std::int64_t next_ps = Convex::kNotEnough;  // the smallest time that was turned away
+};
+
+class Sweep {
+ public:
+  // With a lattice, bounds are sharper, for targets up to its own.
+  Sweep(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes, Lattice* lattice);
+
+  // Everything that takes at most `target_ps`; lists have at most `width` entries.
+  SweepResult run(std::int64_t target_ps, std::size_t width, std::int64_t max_work);
+  // The path that run() found.
+  Path path() const;
+
+  std::int64_t work() const { return work_; }
+  std::size_t longest() const { return longest_; }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
+
+  // A path from somewhere to the end. In the middle of an arc, `peak` is relative to what the groups before keep, and
+  // `inner` and `kept` say what the arc's own recompute has come to; at states they are not used.
+  struct Entry {
+    std::int64_t peak = 0;
+    std::int64_t ps = 0;
+    std::int64_t inner = kNoPeak;
+    std::int64_t kept = 0;
+    std::int32_t units = 0;
+    std::uint32_t next = kNone;   // entry of the arc's last state
+    std::uint32_t saved = kNone;  // newest link of the groups saved on the arc
+    std::uint32_t arc = kNone;
+  };
+
+  struct SavedLink {
+    std::uint32_t group = 0;
+    std::uint32_t before = kNone;
+  };
+
+  static bool is_cheaper(const Entry& a, const Entry& b);
+  static std::vector<Entry> pareto(std::vector<Entry> list);
+  static std::vector<Entry> undominated(const Arc& arc, std::vector<Entry> list);
+  static std::int64_t price(const Convex& way, std::size_t piece, std::int64_t bytes);
+  void add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& all);
+  bool may_do(const Arc& arc, const Convex& way, const Entry& entry, std::size_t j);
+  std::int64_t rest_ps(const Arc& arc, const Convex& way, std::size_t piece, std::size_t j);
+  Entry saved(const Entry& entry, std::size_t j, std::int64_t bytes);
+  std::vector<Entry> flat_group(const Arc& arc, const Convex& way, std::size_t j, const std::vector<Entry>& list);
+  std::vector<Entry> any_group(const Arc& arc, const Convex& way, std::size_t j, const std::vector<Entry>& list);
+  void shorten(std::vector<Entry>& list, const Convex& way, const LatticeRow* row);
+
+  const Episode& e_;
+  std::int64_t budget_;
+  std::vector<std::uint8_t> is_flat_;  // by arc
+  std::vector<Convex> way_;            // by state
+  std::int64_t target_ = 0;
+  std::int64_t own_ = kNoPeak;  // what the peak of the arc in hand is at least
+  std::int64_t next_ = 0;
+  std::size_t width_ = 0;
+  std::int64_t stop_ = 0;
+  bool was_cut_ = false;
+  std::int64_t work_ = 0;
+  std::size_t longest_ = 0;
+  std::vector<std::vector<Entry>> lists_;  // by state
+  std::vector<SavedLink> links_;
+  std::vector<std::vector<std::int64_t>> rest_;  // of the arc, by piece
+  std::uint32_t best_ = 0;
+  Lattice* lattice_;
+  std::vector<LatticeRow> rows_;  // of the arc, by group
+};
+
+}  // namespace tidemark::planner
