@@ -1,11 +1,11 @@
-// How long exact plans take: Llama-3.1-405B at five budgets, the same with times that differ from layer to layer, a
-// thousand equal layers, growth with the number of layers; and with --zoo, how many of all built-in models at five
-// budgets end with a proof. `planner_bench --check` fails when a promise of the documentation does not hold.
+// How long exact plans take, in processor time: Llama-3.1-405B at five budgets, the same with times that differ from
+// layer to layer, and growth with the number of layers. Others:
+//   planner_bench --zoo [PRECISION]                    all built-in models at five budgets: how many end with a proof
+//   planner_bench --model NAME BATCH PRECISION SEQUENCE DEVICE [PLACE...]   one model
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -81,28 +81,86 @@ void plan_at_places(const std::string& name, const step::Step& step, const cost:
   }
 }
 
-void run_model(std::string_view name, std::int64_t batch, std::string_view precision, std::int64_t sequence,
-               std::string_view device, std::span<const std::int64_t> places) {
-  zoo::StepOptions options{.batch = batch, .sequence = sequence};
+struct Run {
+  std::string name;
+  zoo::StepOptions options;
+  std::string device = "h100-sxm";
+};
+
+zoo::StepOptions step_options(std::int64_t batch, std::string_view precision, std::int64_t sequence) {
+  zoo::StepOptions options{.batch = batch, .sequence = sequence, .target = nn::Target::kCuda};
   zoo::set_precision(options, precision);
-  if (device != "cpu") options.target = nn::Target::kCuda;
-  const step::Step step = zoo::record(zoo::find_model(name)->config, options);
-  const cost::StepCost cost = cost::price_step(step, device::find_device(std::string(device)));
+  return options;
+}
+
+Tally run_model(const Run& run, std::span<const std::int64_t> places) {
+  const step::Step step = zoo::record(zoo::find_model(run.name)->config, run.options);
+  const cost::StepCost cost = cost::price_step(step, device::find_device(run.device));
   Tally tally;
-  plan_at_places(fmt::format("{} b{} {}", name, batch, precision), step, cost, places, tally, false);
+  plan_at_places(run.name, step, cost, places, tally, false);
+  return tally;
+}
+
+// Up to three in a hundred more or less for each op, so that no two layers are the same.
+void vary_times(cost::StepCost& cost) {
+  std::uint64_t state = 1;
+  for (cost::Time& time : cost.ops) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    time.total_ps += time.total_ps / 10000 * (static_cast<std::int64_t>(state >> 33) % 601 - 300);
+  }
+}
+
+void run_large() {
+  const zoo::StepOptions options = step_options(4, "bf16", 8192);
+  const auto say = [](const Tally& tally) {
+    print(fmt::format("{} of {} proved, median {:.3f} s, worst {:.3f} s\n\n", tally.proved, tally.all, tally.median(),
+                      tally.worst()));
+  };
+  say(run_model({"llama3.1-405b", options}, kPlaces));
+  auto config = std::get<zoo::LlamaConfig>(zoo::find_model("llama3.1-405b")->config);
+  const device::Device device = device::find_device("h100-sxm");
+  {
+    const step::Step step = zoo::record(config, options);
+    cost::StepCost cost = cost::price_step(step, device);
+    vary_times(cost);
+    Tally tally;
+    plan_at_places("times +-3 %", step, cost, kPlaces, tally, false);
+    say(tally);
+  }
+  std::vector<std::pair<double, double>> points;
+  for (const std::int64_t layers : {8, 16, 32, 64, 128, 256, 512}) {
+    config.layers = layers;
+    const step::Step step = zoo::record(config, options);
+    const cost::StepCost cost = cost::price_step(step, device);
+    Tally tally;
+    const std::int64_t half[] = {50};
+    plan_at_places(fmt::format("{} layers", layers), step, cost, half, tally, false);
+    points.emplace_back(std::log(static_cast<double>(layers)), std::log(tally.worst()));
+  }
+  double x = 0;
+  double y = 0;
+  double xx = 0;
+  double xy = 0;
+  const auto n = static_cast<double>(points.size());
+  for (const auto& [layers, seconds] : points) {
+    x += layers;
+    y += seconds;
+    xx += layers * layers;
+    xy += layers * seconds;
+  }
+  print(fmt::format("time grows with the number of layers to the power of {:.2f}\n",
+                    (n * xy - x * y) / (n * xx - x * x)));
 }
 
 void run_zoo(std::string_view precision) {
   Tally tally;
   for (const zoo::Entry& entry : zoo::models()) {
-    zoo::StepOptions options{.batch = 2, .target = nn::Target::kCuda};
-    zoo::set_precision(options, precision);
-    const step::Step step = zoo::record(entry.config, options);
+    const step::Step step = zoo::record(entry.config, step_options(2, precision, 0));
     const cost::StepCost cost = cost::price_step(step, device::find_device("h100-sxm"));
     plan_at_places(std::string(entry.name), step, cost, kPlaces, tally, true);
   }
-  print(fmt::format("{} of {} proved ({:.1f} %), worst {:.3f} s, median {:.3f} s\n", tally.proved, tally.all,
-                    100.0 * tally.proved / tally.all, tally.worst(), tally.median()));
+  print(fmt::format("{} of {} proved ({:.1f} %), median {:.3f} s, worst {:.3f} s\n", tally.proved, tally.all,
+                    100.0 * tally.proved / tally.all, tally.median(), tally.worst()));
 }
 
 }  // namespace
@@ -111,18 +169,19 @@ void run_zoo(std::string_view precision) {
 int main(int argc, char** argv) {
   using namespace tidemark;
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (!words.empty() && words[0] == "--zoo") {
+  if (words.empty()) {
+    run_large();
+  } else if (words[0] == "--zoo" && words.size() <= 2) {
     run_zoo(words.size() > 1 ? words[1] : "fp32");
-    return 0;
-  }
-  if (words.size() > 1 && words[0] == "--model") {
+  } else if (words[0] == "--model" && words.size() >= 6 && zoo::find_model(words[1]) != nullptr) {
     std::vector<std::int64_t> places(std::begin(kPlaces), std::end(kPlaces));
-    if (words.size() > 6) {
-      places.clear();
-      for (std::size_t i = 6; i < words.size(); ++i) places.push_back(std::atoi(words[i].c_str()));
-    }
-    run_model(words[1], words.size() > 2 ? std::atoi(words[2].c_str()) : 1, words.size() > 3 ? words[3] : "fp32",
-              words.size() > 4 ? std::atoi(words[4].c_str()) : 0, words.size() > 5 ? words[5] : "h100-sxm", places);
+    if (words.size() > 6) places.clear();
+    for (std::size_t i = 6; i < words.size(); ++i) places.push_back(std::atoi(words[i].c_str()));
+    run_model({words[1], step_options(std::atoi(words[2].c_str()), words[3], std::atoi(words[4].c_str())), words[5]},
+              places);
+  } else {
+    print("usage: planner_bench [--zoo [PRECISION] | --model NAME BATCH PRECISION SEQUENCE DEVICE [PLACE...]]\n");
+    return 2;
   }
   return 0;
 }

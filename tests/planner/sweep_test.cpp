@@ -104,15 +104,18 @@ void check(std::uint64_t seed) {
       const PathFigures* best = nullptr;
       for (const PathFigures& one : all)
         if (one.peak_bytes <= budget && (best == nullptr || one.time_ps < best->time_ps)) best = &one;
-      const Solution s = solver.solve({.budget_bytes = budget});
-      ASSERT_EQ(s.end == SolveEnd::kInfeasible, best == nullptr) << "seed " << seed << " budget " << budget;
-      if (best == nullptr) continue;
-      ASSERT_EQ(s.end, SolveEnd::kOptimal);
-      ASSERT_EQ(s.time_ps, best->time_ps) << "seed " << seed << " budget " << budget;
-      ASSERT_EQ(s.bound_ps, best->time_ps);
-      const PathFigures found = measure(solver.problem().episodes[0], s.paths[0]);
-      ASSERT_LE(found.peak_bytes, budget) << "seed " << seed;
-      ASSERT_EQ(found.time_ps, s.time_ps) << "seed " << seed;
+      // With the lattice from the first entry on, and without it.
+      for (const std::int64_t lattice_after : {std::int64_t{0}, std::int64_t{500'000}}) {
+        const Solution s = solver.solve({.budget_bytes = budget, .lattice_after = lattice_after});
+        ASSERT_EQ(s.end == SolveEnd::kInfeasible, best == nullptr) << "seed " << seed << " budget " << budget;
+        if (best == nullptr) continue;
+        ASSERT_EQ(s.end, SolveEnd::kOptimal);
+        ASSERT_EQ(s.time_ps, best->time_ps) << "seed " << seed << " budget " << budget;
+        ASSERT_EQ(s.bound_ps, best->time_ps);
+        const PathFigures found = measure(solver.problem().episodes[0], s.paths[0]);
+        ASSERT_LE(found.peak_bytes, budget) << "seed " << seed;
+        ASSERT_EQ(found.time_ps, s.time_ps) << "seed " << seed;
+      }
     }
 }
 

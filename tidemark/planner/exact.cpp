@@ -19,7 +19,6 @@ constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kBeam = 256;     // entries of the lists of a quick pass
 constexpr std::size_t kWideBeam = 64;  // and where every path counts
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
-constexpr std::int64_t kBlunt = 500'000;     // entries before a lattice is worth its while
 constexpr std::int64_t kCellsPerEntry = 16;  // cells of a lattice take so much less time than entries
 constexpr std::int64_t kFirstStep = 4096;    // the first target is above the bound by one part in so many
 constexpr std::int64_t kLeastStep = 100'000;
@@ -29,13 +28,13 @@ constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leave
 // The search in one episode. Everything found so far is between `bound_ps` and `ps`.
 class Search {
  public:
-  Search(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes,
-         std::int64_t max_work, SolveStatistics& statistics)
-      : budget_(budget_bytes),
-        max_work_(max_work),
+  Search(const Episode& episode, const std::vector<std::int64_t>& floors, const ExactOptions& options,
+         SolveStatistics& statistics)
+      : budget_(options.budget_bytes),
+        max_work_(options.max_work),
+        lattice_after_(options.lattice_after),
         statistics_(statistics),
-        bounds_(episode, floors, budget_bytes,
-                find_prices(episode, floors, budget_bytes, find_ways(episode, floors, budget_bytes))),
+        bounds_(episode, floors, budget_, find_prices(episode, floors, budget_, find_ways(episode, floors, budget_))),
         bound_ps_(bounds_.bound_ps()) {}
 
   void run() {
@@ -50,7 +49,7 @@ class Search {
         raise_bound(std::max(target + 1, narrowed.next_ps));
         continue;
       }
-      if (!is_sharp && try_target(narrowed, floors, target, std::min(left(), kBlunt))) continue;
+      if (!is_sharp && try_target(narrowed, floors, target, std::min(left(), lattice_after_))) continue;
       // Too many paths look alike in parts.
       is_sharp = true;
       step *= 2;
@@ -131,11 +130,13 @@ class Search {
   void break_tie() {
     const Narrowed narrowed = bounds_.narrow(ps_);
     const std::vector<std::int64_t> floors = find_floors(narrowed.episode);
-    if (floors[0] <= budget_ && left() > 0) sweep(narrowed, floors, nullptr, ps_, kAny, std::min(left(), kBlunt));
+    if (floors[0] <= budget_ && left() > 0)
+      sweep(narrowed, floors, nullptr, ps_, kAny, std::min(left(), lattice_after_));
   }
 
   std::int64_t budget_;
   std::int64_t max_work_;
+  std::int64_t lattice_after_;
   SolveStatistics& statistics_;
   Bounds bounds_;
   std::int64_t bound_ps_;
@@ -164,7 +165,7 @@ Solution ExactSolver::solve(const ExactOptions& options) const {
   solution.peak_bytes = problem_.ground_bytes;
   bool has_all = true;
   for (std::size_t i = 0; i < problem_.episodes.size(); ++i) {
-    Search search(problem_.episodes[i], floors_[i], options.budget_bytes, options.max_work, solution.statistics);
+    Search search(problem_.episodes[i], floors_[i], options, solution.statistics);
     search.run();
     if (search.is_limit()) solution.end = SolveEnd::kLimit;
     solution.bound_ps += search.bound_ps();

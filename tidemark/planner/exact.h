@@ -16,7 +16,8 @@ namespace tidemark::planner {
 
 struct ExactOptions {
   std::int64_t budget_bytes = 0;
-  std::int64_t max_work = 50'000'000;  // entries of lists, in all
+  std::int64_t max_work = 50'000'000;    // entries of lists, in all
+  std::int64_t lattice_after = 500'000;  // entries of one pass; with more, a lattice is worth its while
 };
 
 enum class SolveEnd : std::uint8_t {

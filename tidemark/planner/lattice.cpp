@@ -58,9 +58,9 @@ void join(LatticeRow& row, LatticeRow other) {
     row.ps[c] = std::min(row.ps[c], c - shift < other.ps.size() ? other.ps[c - shift] : other.ps.back());
 }
 
-// What the way to a state may keep.
+// What the way to a state may keep; as much as it likes where nothing comes after.
 std::int64_t most_bytes(const std::vector<std::int64_t>& floors, std::int64_t budget_bytes, std::uint32_t state) {
-  return budget_bytes - std::max<std::int64_t>(floors[state], 0);
+  return budget_bytes - floors[state];
 }
 
 }  // namespace
@@ -82,8 +82,11 @@ std::optional<Lattice> Lattice::make(const Episode& episode, const std::vector<s
   for (const Arc& arc : episode.arcs) {  // whose sums with the target have to be exact, too
     std::int64_t ps = arc.base_ps;
     if (ps > kMostPs) return std::nullopt;
-    for (const ArcGroup& group : arc.groups)
-      if (group.time_ps > kMostPs || (ps += group.time_ps) > kMostPs) return std::nullopt;
+    for (const ArcGroup& group : arc.groups) {
+      if (group.time_ps > kMostPs) return std::nullopt;
+      ps += group.time_ps;
+      if (ps > kMostPs) return std::nullopt;
+    }
   }
   return Lattice(episode, floors, budget_bytes, bounds, options);
 }
@@ -190,7 +193,8 @@ std::vector<LatticeRow> Lattice::within(const Arc& arc, std::int64_t least_units
   LatticeRow part;
   const auto size = static_cast<std::int64_t>(whole.ps.size());
   if (size > 0) {
-    const std::int64_t begin = std::clamp<std::int64_t>(least_units - units - whole.first, 0, size - 1);
+    const std::int64_t least = std::min(least_units - units, units_of(budget_ - least_peak(arc)));
+    const std::int64_t begin = std::clamp<std::int64_t>(least - whole.first, 0, size - 1);
     const std::int64_t end = std::clamp<std::int64_t>(most_units - whole.first + 1, 0, size);
     part.first = whole.first + begin;
     if (begin > 0) part.known_from = part.first;
