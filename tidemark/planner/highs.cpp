@@ -66,8 +66,9 @@ constexpr const char* kRemedy =
                .remedy = kRemedy});
 }
 
+// Not named bind: with a string among its arguments, std::bind would be the better match, and do nothing.
 template <class Function>
-void bind(void* handle, const std::string& path, const char* name, Function*& function) {
+void find_function(void* handle, const std::string& path, const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(dlsym(handle, name));
   if (function == nullptr) refuse(path, fmt::format("the library has no function {}", name), "HiGHS 1.5 or later", {});
 }
@@ -152,7 +153,9 @@ Highs::Highs(const std::vector<std::string>& paths) {
   if (library->handle == nullptr)
     refuse("HiGHS", "the solver's library was not found", "the shared library of HiGHS",
            reasons.empty() ? "no place to look" : reasons);
-  const auto get = [&](const char* name, auto& function) { bind(library->handle, library->path, name, function); };
+  const auto get = [&](const char* name, auto& function) {
+    find_function(library->handle, library->path, name, function);
+  };
   get("Highs_create", library->create);
   get("Highs_destroy", library->destroy);
   get("Highs_version", library->version);
