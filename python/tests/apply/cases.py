@@ -133,9 +133,7 @@ def _own(name):
 
 
 OWN = ("lora", "frozen", "autocast", "shared_autocast", "shared", "moe_ties", "normalized", "accumulated")
-# The recompute casts weights that autocast had in its cache; those bytes are not predicted.
-CASTS_AGAIN = ("shared_autocast",)
-SAMPLE = ("cnn",)
+SAMPLE = ("cnn", "shared_autocast")
 ALL = (*models.OWN, *OWN, *models.HUGGING)
 
 

@@ -1,6 +1,7 @@
 """A model with a plan is the model it was, but for its memory."""
 
 import copy
+import functools
 import gc
 import io
 import pickle
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 import tidemark
-from tidemark._apply import forwards
+from tidemark._apply import checks, forwards
 from tidemark._apply.apply import find
 
 import cases
@@ -90,6 +91,52 @@ def test_a_second_plan_and_strangers_are_refused(gpt, helpers):
         gpt.full.apply(model)
     with pytest.raises(tidemark.Error, match="model.module"):
         gpt.full.apply(nn.DataParallel(helpers.small_gpt()))
+
+
+def exchanged(module):
+    """As wrappers do that exchange a module's forward."""
+
+    def _checkpointed_forward(original, *args):
+        return original(*args)
+
+    module.forward = functools.partial(_checkpointed_forward, module.forward)
+
+
+@pytest.mark.parametrize("how", ["gradient_checkpointing", "grad_checkpointing", "use_checkpoint", "wrapper", "composable", "forward"])
+def test_a_model_that_checkpoints_itself_is_refused(gpt, helpers, how):
+    from torch.distributed._composable import checkpoint as composable
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+
+    model = helpers.small_gpt()
+    if how == "wrapper":
+        model = nn.Sequential(checkpoint_wrapper(model.blocks[1]))
+        with pytest.raises(tidemark.Error, match=r"\[0\] the model checkpoints itself.*a CheckpointWrapper"):
+            checks._check_own_checkpoints(model)  # its modules have other names, too
+        return
+    if how == "composable":
+        composable(model.blocks[1])
+    elif how == "forward":
+        exchanged(model.blocks[1])
+    else:
+        setattr(model.blocks[1], how, True)
+    with pytest.raises(tidemark.Error, match=r"\[blocks.1\] the model checkpoints itself; expected a model that leaves that to the plan"):
+        gpt.full.apply(model)
+    assert find(model) is None
+
+
+@pytest.mark.parametrize("is_reentrant", [True, False])
+def test_a_checkpoint_inside_a_unit_is_noticed_when_it_runs(gpt, helpers, is_reentrant):
+    from torch.utils.checkpoint import checkpoint
+
+    for plan in (gpt.full, gpt.selective):
+        model = helpers.small_gpt()
+        mlp = model.blocks[1].mlp
+        own = mlp.forward
+        mlp.forward = lambda x, own=own: checkpoint(own, x, use_reentrant=is_reentrant)
+        plan.apply(model)
+        with pytest.raises(tidemark.DriftError, match=r"\[blocks.1\] the module checkpoints itself.*torch.utils.checkpoint"):
+            model(gpt.ids)
+        tidemark.remove(model)
 
 
 def test_what_is_compiled_is_refused(gpt, helpers):
@@ -253,4 +300,96 @@ def test_capturing_a_planned_model_records_its_checkpoints(gpt, helpers):
         warnings.simplefilter("ignore")
         step = tidemark.capture(helpers.step_of(model, optimizer, gpt.ids), model, optimizer, workspace=False)
     assert any("checkpoints itself" in note.text for note in step.notes)
+    tidemark.remove(model)
+
+
+# One block, called three times: autocast casts its weights in the first call only. The recomputes of the other two find an empty
+# cache; they take the casts that their forwards used.
+def test_weights_that_autocast_had_cast_are_not_cast_again():
+    def build():
+        torch.manual_seed(0)
+        return cases.SharedLayers(32).train()
+
+    ids = torch.arange(4 * 16).view(4, 16) % 300
+
+    def loss_of(model):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return torch.nn.functional.cross_entropy(model(ids).flatten(0, 1), ids.flatten())
+
+    def trained(model):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step():
+            optimizer.zero_grad()
+            loss_of(model).backward()
+            optimizer.step()
+
+        return optimizer, step
+
+    model = build()
+    optimizer, step = trained(model)
+    recorded = tidemark.capture(step, model, optimizer, workspace=False)
+    block = next(module.id for module in recorded.modules if module.fqn == "block")
+    calls = [call.id for call in recorded.calls if call.module == block]
+    assert len(calls) == 3
+    product = {call: next(op.id for op in recorded.ops if op.name == "aten.addmm.default" and _is_in(recorded, op.call, call)) for call in calls}
+    full = tidemark.Plan([(call, []) for call in calls], step=recorded)
+    saving = tidemark.Plan([(call, [product[call]]) for call in calls], step=recorded)
+    results = []
+    for plan in (None, full, saving):
+        model = build()
+        if plan is not None:
+            plan.apply(model)
+        _, step = trained(model)
+        torch.manual_seed(1)
+        for _ in range(2):
+            step()
+        loss = loss_of(model)
+        with _Casts() as counted:
+            loss.backward()
+        results.append([p.grad.clone() for p in model.parameters()])
+        if plan is None:
+            plain = counted.count
+        else:
+            # Eight weights: those of two linear layers of the attention and two of the MLP, and their biases. Only the recompute of
+            # the first call casts them.
+            assert counted.count - plain == 8
+            tidemark.remove(model)
+    assert all(torch.equal(a, b) for result in results[1:] for a, b in zip(results[0], result))
+
+
+def _is_in(step, call, outer) -> bool:
+    parents = {c.id: c.parent for c in step.calls}
+    while call is not None and call != outer:
+        call = parents[call]
+    return call == outer
+
+
+class _Casts(torch.utils._python_dispatch.TorchDispatchMode):
+    """Counts casts of weights that are run."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten._to_copy.default and isinstance(args[0], nn.Parameter) and args[0].dtype is torch.float32:
+            self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_generating_passes_through(gpt, helpers):
+    model = helpers.small_gpt()
+    gpt.selective.apply(model)
+    counted = find(model).audit = _Counting()
+
+    @torch.no_grad()
+    def generate(ids, count):
+        for _ in range(count):
+            ids = torch.cat([ids, model(ids)[:, -1:].argmax(-1)], 1)
+        return ids
+
+    model.eval()
+    assert generate(gpt.ids[:2, :4], 3).shape == (2, 7) and counted.begun == 0
+    model.train()
+    assert generate(gpt.ids[:2, :4], 3).shape == (2, 7) and counted.begun == 0
+    find(model).audit = None
     tidemark.remove(model)

@@ -90,3 +90,19 @@ def test_units_name_ops_that_run_in_them(gpt):
     # The last tensor that the block saves is dropout's mask for the product: the sum after it is not run again.
     assert body["ops"][unit["reach"] :][-1] == "aten.add.Tensor"
     assert ["head.weight", "float32", [64, 32], True] in content["model"]["parameters"]
+
+
+def test_fit_knows_the_gpu_by_its_drivers_name(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from types import SimpleNamespace
+
+    from tidemark._apply.fit import _device_of
+
+    on_gpu = SimpleNamespace(parameters=lambda: iter([SimpleNamespace(device=torch.device("cuda", 0))]))
+    for name, expected in (("NVIDIA A100-SXM4-80GB", "a100-80-sxm"), ("NVIDIA H100 80GB HBM3", "h100-sxm")):
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: name)
+        assert _device_of(on_gpu) == expected
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Imaginary GPU 9000")
+    with pytest.raises(tidemark.Error, match="no times of; expected a device, got Imaginary GPU 9000.*tidemark.devices"):
+        _device_of(on_gpu)
+    assert _device_of(torch.nn.Linear(2, 2)) == "cpu"

@@ -1,7 +1,5 @@
 """Plans beside fully_shard and torch.compile."""
 
-import os
-
 import pytest
 import torch
 
@@ -43,7 +41,6 @@ def test_sharded_modules_may_be_units_in_either_order(gpt, helpers, mesh):
         gpt.selective.apply(model)
 
 
-@pytest.mark.skipif(os.environ.get("TIDEMARK_CAMPAIGN") != "1", reason="set TIDEMARK_CAMPAIGN=1: compiles")
 @pytest.mark.parametrize("kind", ["full", "selective"])
 def test_compiling_a_model_with_a_plan_is_loud(gpt, helpers, kind):
     model = helpers.small_gpt()

@@ -1,5 +1,8 @@
 """`cuda` as a label in a PyTorch without CUDA."""
 
+import subprocess
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -108,3 +111,18 @@ def test_other_tensors_are_left_alone():
     x = torch.randn(3, 3, requires_grad=True)
     F.dropout(x.double().to(torch.float32) @ x, 0.5).sum().backward()
     assert type(x.grad) is torch.Tensor and x.grad.device.type == "cpu" and x.cpu() is x
+
+
+def test_pytorchs_test_helpers_see_the_label():
+    """In a process of its own: the helpers change PyTorch's settings when they are imported."""
+    pytest.importorskip("expecttest")
+    program = (
+        "import tidemark.compat, torch\n"
+        "from torch.testing._internal.common_utils import TEST_CUDA as a\n"
+        "from torch.testing._internal.common_cuda import TEST_CUDA as b\n"
+        "tidemark.compat.label_cuda(False)\n"
+        "from torch.testing._internal import common_utils\n"
+        "print(a, b, common_utils.TEST_CUDA, torch.cuda.is_available())\n"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
+    assert found.stdout.split() == ["True", "True", "False", "False"]

@@ -13,6 +13,7 @@ MODULES = (
     "fake_collectives",
     "ilp_utils",
     "mem_tracker",
+    "memory_tracker",
     "mod_tracker",
     "runtime_estimator",
     "sac_estimator",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 from .. import _core
+from .rehearsal import CHECKPOINTS
 from .sizes import dtype_name
 from .words import PlanWords
 
@@ -99,14 +102,44 @@ def _check_parameters(model, words: PlanWords) -> None:
         _core.fail(name, "the plan does not know this parameter", expected="the parameters that were captured", remedy=_REPLAN)
 
 
+# How libraries say that a module checkpoints itself, and how it is told not to.
+_SWITCHES = {
+    "gradient_checkpointing": "model.gradient_checkpointing_disable()",
+    "grad_checkpointing": "model.set_grad_checkpointing(False)",
+    "use_gradient_checkpointing": "",
+    "activation_checkpointing": "",
+    "use_activation_checkpointing": "",
+    "use_checkpoint": "",
+    "use_checkpointing": "",
+    "checkpoint_activations": "",
+}
+
+
 def _check_own_checkpoints(model) -> None:
     for name, module in model.named_modules():
-        if getattr(module, "gradient_checkpointing", False) is True:
-            _core.fail(name or "(root)", "the model checkpoints itself", expected="a model that leaves that to the plan",
-                       got="gradient_checkpointing is on", remedy="model.gradient_checkpointing_disable()")
-        if type(module).__name__ == "CheckpointWrapper":
-            _core.fail(name or "(root)", "the model checkpoints itself", expected="a model that leaves that to the plan",
-                       got="a CheckpointWrapper", remedy="build the model without it")
+        how, remedy = _own_checkpoint(module)
+        if how:
+            _core.fail(name or "(root)", "the model checkpoints itself", expected="a model that leaves that to the plan", got=how,
+                       remedy=remedy or "build the model without it")
+
+
+def _own_checkpoint(module) -> tuple[str, str]:
+    """How the module checkpoints itself, and what to do about it. What its forward calls is seen when it runs."""
+    for switch, remedy in _SWITCHES.items():
+        if getattr(module, switch, False) is True:
+            return f"{switch} is on", remedy or f"{switch} = False"
+    kind = type(module).__name__
+    if kind in ("CheckpointWrapper", "CheckpointedModule", "ActivationCheckpointWrapper"):
+        return f"a {kind}", ""
+    own = module.__dict__.get("forward")  # wrappers that exchange it
+    own = getattr(own, "func", own)
+    name = getattr(own, "__name__", "")
+    if "checkpoint" in name or getattr(own, "__module__", "") in CHECKPOINTS:
+        return f"its forward is {name}", ""
+    contract = sys.modules.get("torch.distributed._composable.contract")
+    if contract is not None and "checkpoint" in (contract._get_registry(module) or {}):
+        return "torch.distributed._composable.checkpoint", ""
+    return "", ""
 
 
 def _check_inside(name: str, unit) -> None:

@@ -37,8 +37,11 @@ def _device_of(model) -> str:
     if parameter is None or parameter.device.type != "cuda":
         return "cpu"
     name = torch.cuda.get_device_name(parameter.device)
-    _core.fail("device", "the model is on a GPU, whose name Tidemark needs for its times", got=name, expected="a device",
-               remedy="device=... with one of tidemark.devices(), or with a file of tidemark.calibrate")
+    try:
+        return _core.find_device(name).name  # the names that drivers give are among those of the devices
+    except _core.Error:
+        _core.fail("device", "the model is on a GPU that Tidemark has no times of", got=name, expected="a device",
+                   remedy="device=... with one of tidemark.devices(), or with a file of tidemark.calibrate")
 
 
 def _refuse(result) -> None:

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import SAC_IGNORED_OPS
 
 from .._capture.sources import current_place
 from .errors import drift
+from .rehearsal import Rehearsal
 from .words import UnitWords
 
 _CAST = torch.ops.aten._to_copy.default
@@ -46,37 +47,67 @@ def _keep(value):
     return Kept(value) if isinstance(value, torch.Tensor) else value
 
 
-class ForwardMode(TorchDispatchMode):
+class Left:
+    """What a call's forward leaves for its recompute."""
+
+    __slots__ = ("kept", "casts", "weights")
+
+    def __init__(self) -> None:
+        self.kept: dict = {}  # by position: what a saved op made
+        self.casts: set = set()  # positions at which the forward casts a parameter
+        self.weights: dict = {}  # by id of a parameter: a cast of it that was there before the call
+
+
+class _Mode(TorchDispatchMode):
+    """Follows the plan's list of ops."""
+
+    part = ""
+
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         return True
 
-    def __init__(self, unit: UnitWords, cache: dict, casts: set, tally) -> None:
+    def __init__(self, unit: UnitWords, left: Left, tally) -> None:
         super().__init__()
         self.unit = unit
-        self.cache = cache
-        self.casts = casts  # positions at which the forward casts a parameter
+        self.expected = unit.found  # the ops themselves, as far as they were met
+        self.saved = unit.saved
+        self.left = left
         self.tally = tally
         self.at = 0
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def _is_ignored(self, func, args) -> bool:
+        """An op that was not met at this place before. Raises when it is not the plan's."""
         if func in SAC_IGNORED_OPS:
-            return func(*args, **kwargs) if kwargs else func(*args)
-        unit = self.unit
+            return True
+        ops, at = self.unit.ops, self.at
+        if at >= len(ops) or name_of(func) != ops[at]:
+            raise _unknown(self.unit, at, func, args, self.part)
+        self.expected[at] = func
+        return False
+
+
+class ForwardMode(_Mode):
+    part = "forward"
+
+    def __init__(self, unit: UnitWords, left: Left, tally, watch: Rehearsal | None) -> None:
+        super().__init__(unit, left, tally)
+        self.watch = watch
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         at = self.at
-        if at >= len(unit.ops) or (_names.get(func) or name_of(func)) is not unit.ops[at]:
-            raise _unknown(unit, at, func, args, "forward")
+        if func is not self.expected[at] and self._is_ignored(func, args):
+            return func(*args, **kwargs) if kwargs else func(*args)
         self.at = at + 1
         if func is _CAST and _is_parameter(args[0]):
-            self.casts.add(at)
+            self.left.casts.add(at)
+        if self.watch is not None:
+            self.watch.op(self.left, func, args)
         if self.tally is not None:
             self.tally.forward_op(func)
         out = func(*args, **kwargs) if kwargs else func(*args)
-        if at in unit.saved:
-            if type(out) is torch.Tensor:
-                self.cache[at] = Kept(out)
-            else:
-                self.cache[at] = tree_map(_keep, out)
+        if at in self.saved:
+            self.left.kept[at] = Kept(out) if type(out) is torch.Tensor else tree_map(_keep, out)
         return out
 
     def done(self) -> None:
@@ -90,50 +121,44 @@ class ForwardMode(TorchDispatchMode):
             )
 
 
-class RecomputeMode(TorchDispatchMode):
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        return True
-
-    def __init__(self, unit: UnitWords, cache: dict, casts: set, tally) -> None:
-        super().__init__()
-        self.unit = unit
-        self.cache = cache
-        self.casts = casts  # positions at which the forward casts a parameter
-        self.tally = tally
-        self.at = 0
+class RecomputeMode(_Mode):
+    part = "recompute"
 
     def __enter__(self):
         self.at = 0
         return super().__enter__()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func in SAC_IGNORED_OPS:
-            return func(*args, **kwargs) if kwargs else func(*args)
-        unit = self.unit
         at = self.at
-        if func is _CAST and at not in self.casts and _is_parameter(args[0]):
+        if func is _CAST and at not in self.left.casts and _is_parameter(args[0]):
             # In the forward, autocast had this weight in its cache from before the call.
+            return self._cast(func, args, kwargs)
+        if func is not self.expected[at] and self._is_ignored(func, args):
             return func(*args, **kwargs) if kwargs else func(*args)
-        if at >= len(unit.ops) or (_names.get(func) or name_of(func)) is not unit.ops[at]:
-            raise _unknown(unit, at, func, args, "recompute")
         self.at = at + 1
-        if at not in unit.saved:
+        if at not in self.saved:
             if self.tally is not None:
                 self.tally.recomputed_op(func)
             return func(*args, **kwargs) if kwargs else func(*args)
-        if at not in self.cache:
+        unit = self.unit
+        if at not in self.left.kept:
             raise drift(
                 unit.module,
                 "the call is recomputed twice, and what its checkpoint kept is gone",
                 cause="a second backward over the same graph (retain_graph=True), which plans with saved ops do not allow",
             )
-        kept = self.cache.pop(at)
+        kept = self.left.kept.pop(at)
         if self.tally is not None:
             self.tally.taken_op(func)
         if type(kept) is Kept:
             return _value(unit, func, kept)
         return tree_map(lambda x: _value(unit, func, x) if type(x) is Kept else x, kept)
+
+    def _cast(self, func, args, kwargs):
+        cast = self.left.weights.get(id(args[0]))
+        if cast is not None and kwargs and kwargs.get("dtype") == cast.dtype:
+            return cast.detach()
+        return func(*args, **kwargs) if kwargs else func(*args)
 
 
 def _value(unit: UnitWords, func, kept: Kept):

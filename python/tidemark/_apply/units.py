@@ -13,7 +13,8 @@ from . import chance, region
 from .buffers import Snapshot, places_of
 from .calls import Calls, watch_optimizers
 from .errors import DriftError, drift
-from .modes import ForwardMode, RecomputeMode
+from .modes import ForwardMode, Left, RecomputeMode
+from .rehearsal import Rehearsal, is_autocast_caching
 from .sizes import growth, signature_of, tensors_in
 from .words import PlanWords, UnitWords
 
@@ -35,7 +36,7 @@ class Applied:
         self.calls = Calls(words.calls)
         self.audit = None  # who counts what runs, while an audit lasts
         self._places = {unit.buffers: places_of(model, unit.buffers) for unit in words.units if unit.buffers}
-        self._rehearsed: set = set()
+        self._rehearsed: dict = {}  # by call and sizes of inputs: whether it uses weights that autocast had cast before
         self._has_warned = False
         self._optimizers = watch_optimizers(self.calls, model)
 
@@ -78,10 +79,13 @@ class Applied:
         # An op that nobody expects is looked for whenever something is saved. Where nothing is, watching would cost time and
         # decide nothing: there it is done in the first call with inputs of these sizes, and in its recompute.
         key = (unit.module, unit.micro_batch, unit.call, signature)
-        is_rehearsed = key in self._rehearsed
-        is_watched = bool(unit.saved) or tally is not None or not is_rehearsed
+        uses_casts = self._rehearsed.get(key)
+        is_rehearsed = uses_casts is not None
+        is_watched = bool(unit.saved) or tally is not None or not is_rehearsed or uses_casts
         before = None if is_rehearsed else chance.state()
         run = _Call(unit, forward, module, kwargs, self._places.get(unit.buffers), tally)
+        if not is_rehearsed or uses_casts:
+            run.watch = Rehearsal(unit.module, _CALLER, is_autocast_caching(), not is_rehearsed)
         try:
             result = region.run(
                 run,
@@ -95,7 +99,7 @@ class Applied:
                 run.forward_mode.done()
             if not is_rehearsed:
                 chance.check(unit, before)
-                self._rehearsed.add(key)
+                self._rehearsed[key] = bool(run.left.weights)
         except BaseException:
             self.calls.restart()
             raise
@@ -146,17 +150,18 @@ class _Call:
         self.tally = tally
         self.is_first = True
         self.before = Snapshot(places) if places else None
+        self.watch = None  # who looks at the forward more closely
+        self.left = None
         self.forward_mode = None
 
     def contexts(self):
-        cache: dict = {}
-        casts: set = set()
-        self.forward_mode = ForwardMode(self.unit, cache, casts, self.tally)
-        return self.forward_mode, RecomputeMode(self.unit, cache, casts, self.tally)
+        self.left = Left()
+        self.forward_mode = ForwardMode(self.unit, self.left, self.tally, self.watch)
+        return self.forward_mode, RecomputeMode(self.unit, self.left, self.tally)
 
     def end_forward(self) -> None:
         self.is_first = False
-        self.forward_mode = None
+        self.forward_mode = self.watch = self.left = None  # the recompute's mode has what it needs
 
     def __call__(self, *args):
         outside = _now.inside, _now.recomputing
@@ -181,3 +186,6 @@ class _Call:
             if after is not None:
                 after.put_back()
             _now.inside, _now.recomputing = outside
+
+
+_CALLER = _Call.__call__.__code__

@@ -26,6 +26,7 @@ class UnitWords:
     reach: int  # how many of `ops` a recompute gets to
     inputs: tuple[tuple[str, tuple[int, ...]], ...]  # (dtype, sizes) of the tensors in its arguments
     buffers: tuple[str, ...]  # that the call changes
+    found: list = field(default_factory=list, compare=False, repr=False)  # of `ops`, those that were met, and one place more
 
     @property
     def recomputed(self) -> int:
@@ -92,4 +93,5 @@ def _unit(unit: dict, bodies: list) -> UnitWords:
         reach=reach,
         inputs=tuple((dtype, tuple(sizes)) for dtype, sizes in body["inputs"]),
         buffers=tuple(unit["buffers"]),
+        found=[None] * (len(ops) + 1),
     )

@@ -11,10 +11,31 @@ docs/compat.md). `use(...)` says whose times the estimators give; from the start
 for the A100 of its published figures.
 """
 
-from . import _label
+import importlib
+
+from . import _label, _testing
 from ._settings import Settings, settings, use
 
-__all__ = ["Settings", "label_cuda", "settings", "use"]
+# The names that torch.distributed._tools has itself, by the module they are in.
+_TOOLS = {
+    "MSPS": "sac_estimator",
+    "MemTracker": "mem_tracker",
+    "MemoryTracker": "memory_tracker",
+    "ModTracker": "mod_tracker",
+    "RuntimeEstimator": "runtime_estimator",
+    "SACEstimator": "sac_estimator",
+    "SACGreedyOrderMeta": "sac_estimator",
+    "SACStats": "sac_estimator",
+    "SACTradeOffStats": "sac_estimator",
+}
+
+__all__ = ["Settings", "label_cuda", "settings", "use", *_TOOLS]
+
+
+def __getattr__(name: str):
+    if name not in _TOOLS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_TOOLS[name]}", __name__), name)
 
 
 def label_cuda(wanted: bool = True) -> None:
@@ -24,6 +45,10 @@ def label_cuda(wanted: bool = True) -> None:
         _label.install()
     else:
         _label.uninstall()
+    if _label.is_installed():
+        _testing.tell()
+    else:
+        _testing.untell()
 
 
 label_cuda()

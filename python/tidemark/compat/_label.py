@@ -382,6 +382,7 @@ def _label_cuda_module() -> None:
     _replace(torch.accelerator, "current_device_index", lambda: _CURRENT)
     _replace(cuda, "memory_stats", _memory_stats)
     _replace(cuda, "memory_allocated", lambda device=None: allocator.current)
+    _replace(cuda, "memory_reserved", lambda device=None: allocator.current)  # nothing is kept for later
     _replace(cuda, "max_memory_allocated", lambda device=None: allocator.peak)
     _replace(cuda, "reset_peak_memory_stats", lambda device=None: allocator.reset_peak())
     _replace(cuda, "Event", Event)
