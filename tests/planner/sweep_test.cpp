@@ -104,9 +104,12 @@ void check(std::uint64_t seed) {
       const PathFigures* best = nullptr;
       for (const PathFigures& one : all)
         if (one.peak_bytes <= budget && (best == nullptr || one.time_ps < best->time_ps)) best = &one;
-      // With the lattice from the first entry on, and without it.
-      for (const std::int64_t lattice_after : {std::int64_t{0}, std::int64_t{500'000}}) {
-        const Solution s = solver.solve({.budget_bytes = budget, .lattice_after = lattice_after});
+      // With the lattice from the first entry on, with one whose unit is so large that most groups are remainders, and
+      // without it.
+      for (const auto& [lattice_after, lattice_cells] :
+           {std::pair<std::int64_t, std::int64_t>{0, 1'000'000}, {0, 12}, {500'000, 1}}) {
+        const Solution s =
+            solver.solve({.budget_bytes = budget, .lattice_after = lattice_after, .lattice_cells = lattice_cells});
         ASSERT_EQ(s.end == SolveEnd::kInfeasible, best == nullptr) << "seed " << seed << " budget " << budget;
         if (best == nullptr) continue;
         ASSERT_EQ(s.end, SolveEnd::kOptimal);

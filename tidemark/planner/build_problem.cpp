@@ -6,6 +6,7 @@
 
 #include "tidemark/base/rounding.h"
 #include "tidemark/memory/replay.h"
+#include "tidemark/planner/floors.h"
 #include "tidemark/planner/moments.h"
 
 namespace tidemark::planner {

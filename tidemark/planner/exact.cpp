@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tidemark/planner/convex.h"
+#include "tidemark/planner/floors.h"
 #include "tidemark/planner/lattice.h"
 #include "tidemark/planner/narrow.h"
 #include "tidemark/planner/simplify.h"
@@ -33,6 +34,7 @@ class Search {
       : budget_(options.budget_bytes),
         max_work_(options.max_work),
         lattice_after_(options.lattice_after),
+        lattice_cells_(options.lattice_cells),
         statistics_(statistics),
         bounds_(episode, floors, budget_, find_prices(episode, floors, budget_, find_ways(episode, floors, budget_))),
         bound_ps_(bounds_.bound_ps()) {}
@@ -100,7 +102,8 @@ class Search {
   bool try_with_lattice(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, std::int64_t target,
                         std::int64_t fine) {
     if (left() <= 0) return false;
-    std::optional<Lattice> lattice = Lattice::make(narrowed.episode, floors, budget_, bounds_, {.target_ps = target});
+    std::optional<Lattice> lattice =
+        Lattice::make(narrowed.episode, floors, budget_, bounds_, {.target_ps = target, .max_cells = lattice_cells_});
     if (!lattice) return try_target(narrowed, floors, target, left());
     statistics_.work += lattice->take_work() / kCellsPerEntry;
     raise_bound(std::min(lattice->bound_ps(), narrowed.next_ps));
@@ -137,6 +140,7 @@ class Search {
   std::int64_t budget_;
   std::int64_t max_work_;
   std::int64_t lattice_after_;
+  std::int64_t lattice_cells_;
   SolveStatistics& statistics_;
   Bounds bounds_;
   std::int64_t bound_ps_;
@@ -181,8 +185,11 @@ Solution ExactSolver::solve(const ExactOptions& options) const {
   return solution;
 }
 
-Solution ExactSolver::solve_smallest(std::int64_t max_work) const {
-  return solve({.budget_bytes = smallest_peak_bytes_, .max_work = max_work});
+std::vector<Path> ExactSolver::smallest_paths() const {
+  std::vector<Path> paths;
+  for (std::size_t i = 0; i < problem_.episodes.size(); ++i)
+    paths.push_back(floor_path(problem_.episodes[i], floors_[i]));
+  return paths;
 }
 
 plan::Plan plan_of(const Space& space, const Problem& problem, const std::vector<Path>& paths) {

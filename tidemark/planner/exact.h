@@ -18,6 +18,7 @@ struct ExactOptions {
   std::int64_t budget_bytes = 0;
   std::int64_t max_work = 50'000'000;    // entries of lists, in all
   std::int64_t lattice_after = 500'000;  // entries of one pass; with more, a lattice is worth its while
+  std::int64_t lattice_cells = 40'000'000;
 };
 
 enum class SolveEnd : std::uint8_t {
@@ -51,8 +52,8 @@ class ExactSolver {
   // The smallest peak of any path.
   std::int64_t smallest_peak_bytes() const { return smallest_peak_bytes_; }
   Solution solve(const ExactOptions& options) const;
-  // A path with that peak, the cheapest of them within the work limit.
-  Solution solve_smallest(std::int64_t max_work) const;
+  // Paths with that peak, one by episode.
+  std::vector<Path> smallest_paths() const;
 
  private:
   Problem problem_;

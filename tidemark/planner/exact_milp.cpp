@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tidemark/base/error.h"
+#include "tidemark/planner/floors.h"
 
 namespace tidemark::planner {
 

@@ -14,21 +14,24 @@ namespace tidemark::planner {
 // multiples of a unit, and every way of saving such sizes is tried. Tensors of one model tend to be multiples of one
 // size, so that for the right unit little is lost by it and the bound is far sharper than that of parts of groups.
 
+// What rounding leaves of the sizes, the remainders, has a price of its own: where all units are taken, the remainders
+// have to do with what is left of the bytes.
+
 // Times by the number of units that may be kept: those for `first` units, first + 1, ...; fewer are not enough, more
 // than the last one's do not help. Never rising. Whole numbers below 2^53, so that sums are exact.
 struct LatticeRow {
   std::int64_t first = 0;
   std::vector<double> ps;
+  std::vector<double> priced;  // the least of time and price of the remainders; empty: they have no price
   // Set where the row was cut off below: what it says for that many units is a bound for fewer.
   std::optional<std::int64_t> known_from = {};
 
   bool is_empty() const { return ps.empty(); }
-  std::int64_t at(std::int64_t units) const;  // Convex::kNotEnough where they are not enough
 };
 
 struct LatticeOptions {
   std::int64_t target_ps = 0;             // longer paths are left out
-  std::int64_t max_cells = 40'000'000;    // in memory at a time
+  std::int64_t max_cells = 0;             // in memory at a time
   std::int64_t max_work = 3'000'000'000;  // cells made
 };
 
@@ -40,7 +43,9 @@ class Lattice {
 
   std::int64_t unit_bytes() const { return unit_; }
   std::int64_t target_ps() const { return target_ps_; }
-  std::int64_t units_of(std::int64_t bytes) const;              // rounded down
+  std::int64_t units_of(std::int64_t bytes) const;  // rounded down
+  // What a row says for so many bytes; Convex::kNotEnough where they are not enough.
+  std::int64_t at(const LatticeRow& row, std::int64_t bytes) const;
   std::int64_t bound_ps() const { return bound_ps_; }           // of all paths; above the target: none is that short
   std::int64_t take_work() { return std::exchange(work_, 0); }  // cells made since it was last asked
   const LatticeRow& row(std::uint32_t state);
@@ -51,9 +56,13 @@ class Lattice {
  private:
   Lattice(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes,
           const Bounds& bounds, const LatticeOptions& options);
+  std::int64_t rest_of(std::int64_t bytes) const;       // that rounding leaves
+  double price_of(std::int64_t bytes) const;            // of remainders, rounded down
+  void cut(LatticeRow& row, std::int64_t bytes) const;  // no more are left
   void trim(LatticeRow& row, std::uint32_t state) const;
   void find_blocks();
   void choose_unit(const LatticeOptions& options);
+  void choose_price();
   // The rows of a block's states, given that of its first, and that of the next block's first.
   std::vector<LatticeRow> fill_block(std::size_t block, LatticeRow first);
   std::vector<LatticeRow> run_through(const Arc& arc, LatticeRow row, std::int64_t most_units);
@@ -64,6 +73,7 @@ class Lattice {
   const Bounds* bounds_;
   std::int64_t target_ps_;
   std::int64_t unit_ = 1;
+  std::int64_t price_ = 0;  // of a byte of a remainder, in 2^-kPriceBits ps
   std::int64_t bound_ps_ = 0;
   std::int64_t work_ = 0;
   std::vector<std::uint32_t> begin_;  // by block: its first state, which all paths visit; and the last state

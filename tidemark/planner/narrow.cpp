@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tidemark/planner/floors.h"
 #include "tidemark/planner/ways.h"
 
 namespace tidemark::planner {

@@ -206,13 +206,9 @@ bool PreparedStep::is_of_space(const plan::Plan& plan) const {
 }
 
 void PreparedStep::find_smallest() {
-  constexpr std::int64_t kWork = 2'000'000;  // any path will do
-  const Solution solution = solver_->solve_smallest(kWork);
-  if (!solution.paths.empty()) {
-    Judged judged = judge(plan_of(space_, solver_->problem(), solution.paths));
-    if (judged.peak_bytes < smallest_.peak_bytes) smallest_ = judged;
-    known_.push_back(std::move(judged));
-  }
+  Judged judged = judge(plan_of(space_, solver_->problem(), solver_->smallest_paths()));
+  if (judged.peak_bytes < smallest_.peak_bytes) smallest_ = judged;
+  known_.push_back(std::move(judged));
   is_smallest_proved_ = solver_->problem().is_whole && options_.against != Against::kReserved &&
                         smallest_.peak_bytes == solver_->smallest_peak_bytes();
 }

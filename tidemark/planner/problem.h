@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 namespace tidemark::planner {
@@ -67,12 +66,6 @@ struct Episode {
   std::vector<Arc> arcs;                 // by `from`, plain arcs first
   std::vector<std::uint32_t> first_arc;  // by state, and one more
 };
-
-// The smallest peak of an arc when the smallest one after it is `after`.
-std::int64_t floor_of(const Arc& arc, std::int64_t after);
-// By state: the smallest peak of any path from there, relative to what is kept before; kNoPath where there is none.
-inline constexpr std::int64_t kNoPath = std::numeric_limits<std::int64_t>::max();
-std::vector<std::int64_t> find_floors(const Episode& episode);
 
 struct Problem {
   std::vector<Episode> episodes;

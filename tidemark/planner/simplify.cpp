@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "tidemark/planner/floors.h"
+
 namespace tidemark::planner {
 
 namespace {

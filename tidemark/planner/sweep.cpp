@@ -111,8 +111,8 @@ bool Sweep::may_do(const Arc& arc, const Convex& way, const Entry& entry, std::s
     ps = entry.ps + std::max(own_ps, own_ps - price(way, piece, room - own_room) + ps - entry.ps);
   }
   if (ps <= target_ && lattice_ != nullptr) {
-    const std::int64_t all = rows_[j].at(lattice_->units_of(room));
-    const std::int64_t own = own_room < room ? rows_[0].at(lattice_->units_of(own_room)) : 0;
+    const std::int64_t all = lattice_->at(rows_[j], room);
+    const std::int64_t own = own_room < room ? lattice_->at(rows_[0], own_room) : 0;
     if (all == Convex::kNotEnough || own == Convex::kNotEnough) {
       next_ = std::min(next_, target_ + 1);
       return false;
@@ -281,7 +281,7 @@ void Sweep::shorten(std::vector<Entry>& list, const Convex& way, const LatticeRo
   for (std::uint32_t i = 0; i < list.size(); ++i) {
     const std::int64_t room = budget_ - std::max(list[i].peak, list[i].inner);
     std::int64_t rest_ps = way.at(room);
-    if (row != nullptr) rest_ps = std::max(rest_ps, row->at(lattice_->units_of(room)));
+    if (row != nullptr) rest_ps = std::max(rest_ps, lattice_->at(*row, room));
     order.emplace_back(rest_ps == Convex::kNotEnough ? rest_ps : list[i].ps + rest_ps, i);
   }
   std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(width_), order.end());

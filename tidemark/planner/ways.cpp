@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tidemark/planner/floors.h"
+
 namespace tidemark::planner {
 
 namespace {
