@@ -54,7 +54,6 @@ class Search {
       if (!is_sharp && try_target(narrowed, floors, target, std::min(left(), lattice_after_))) continue;
       // Too many paths look alike in parts.
       is_sharp = true;
-      step *= 2;
       if (try_with_lattice(narrowed, floors, target, step / kFineStep)) continue;
       is_limit_ = true;
       find_any(target, step);
@@ -98,7 +97,7 @@ class Search {
     return result.is_whole;
   }
 
-  // Whether everything up to the target is settled.
+  // Whether something was settled: everything up to the target, or that a lower one will do.
   bool try_with_lattice(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, std::int64_t target,
                         std::int64_t fine) {
     if (left() <= 0) return false;
@@ -108,6 +107,7 @@ class Search {
     statistics_.work += lattice->take_work() / kCellsPerEntry;
     raise_bound(std::min(lattice->bound_ps(), narrowed.next_ps));
     if (lattice->bound_ps() <= target) sweep(narrowed, floors, &*lattice, target, kBeam, left());
+    if (ps_ - bound_ps_ < (target - bound_ps_) / 2) return true;  // much less of the graph matters now
     for (fine = std::max<std::int64_t>(fine, 1); bound_ps_ < ps_ && bound_ps_ <= target; fine *= 4) {
       if (left() <= 0) return false;
       const std::int64_t near = std::min({bound_ps_ + fine, ps_ - 1, target});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "tidemark/planner/convex.h"
@@ -262,8 +263,7 @@ std::vector<LatticeRow> Lattice::within(const Arc& arc, std::int64_t least_units
   return run_through(arc, std::move(part), most_units);
 }
 
-// The unit that loses least by rounding, of those that divide one of the sizes; or, failing all, a plain fraction of
-// the budget's room.
+// The unit that loses least by rounding.
 void Lattice::choose_unit(const LatticeOptions& options) {
   std::map<std::int64_t, std::int64_t> sizes;  // and how often they occur
   // By state: the most and the least that can be kept.
@@ -306,19 +306,22 @@ void Lattice::choose_unit(const LatticeOptions& options) {
     for (const auto& [size, count] : sizes) loss += static_cast<Int128>(size % unit) * count;
     return loss;
   };
-  Int128 best = loss_of(unit_);
+  // Of equal sizes and their parts; and round numbers, for where decided groups have left sizes with odd remainders.
+  std::set<std::int64_t> units = {least_unit};
   for (const auto& [size, count] : sizes)
-    for (std::int64_t parts = 1; parts <= 16; ++parts) {
-      if (size % parts != 0) continue;
-      const std::int64_t unit = size / parts;
-      if (unit < least_unit) break;
-      const Int128 loss = loss_of(unit);
-      // A larger unit that loses no more has fewer cells.
-      if (loss < best || (loss == best && unit > unit_)) {
-        best = loss;
-        unit_ = unit;
-      }
-    }
+    for (std::int64_t parts = 1; parts <= 16 && size / parts >= least_unit; ++parts)
+      if (size % parts == 0) units.insert(size / parts);
+  const std::int64_t most_size = sizes.empty() ? 0 : sizes.rbegin()->first;
+  for (std::int64_t odd = 1; odd < 16; odd += 2)
+    for (std::int64_t unit = odd; unit <= most_size; unit *= 2)
+      if (unit >= least_unit) units.insert(unit);
+  std::vector<std::pair<std::int64_t, Int128>> losses;
+  Int128 least_loss = loss_of(least_unit);
+  for (const std::int64_t unit : units)
+    least_loss = std::min(least_loss, losses.emplace_back(unit, loss_of(unit)).second);
+  // A larger unit that loses hardly more has fewer cells.
+  for (const auto& [unit, loss] : losses)
+    if (loss <= least_loss + least_loss / 4) unit_ = unit;
 }
 
 // What a byte costs less than running again, for half of the bytes of groups that are remainders as a whole.
