@@ -33,15 +33,20 @@ using Names = std::vector<std::string>;
 constexpr std::array<std::string_view, 3> kLinearEndNames = {"optimal", "infeasible", "limit"};
 
 nb::dict solve_modules(const std::string& info, std::int64_t budget_bytes, const Names& highs, std::int64_t world_size,
-                       const std::optional<Names>& units, const Names& fsdp_units) {
+                       const std::optional<Names>& units, const Names& fsdp_units, const std::string& rules,
+                       std::int64_t optimizer_bytes) {
+  const planner::ModuleModelOptions options{.budget_bytes = budget_bytes,
+                                            .world_size = world_size,
+                                            .units = units,
+                                            .fsdp_units = fsdp_units,
+                                            .rules = from_word<sac::Rules>(rules, sac::kRulesNames, "rules"),
+                                            .optimizer_bytes = optimizer_bytes};
   const sac::ModuleGraph graph = sac::build_module_graph(sac::parse_module_info(info));
   const planner::Highs solver(highs);
   planner::ModuleChoice choice;
   {
     const nb::gil_scoped_release release;
-    choice = planner::solve_module_model(
-        graph, {.budget_bytes = budget_bytes, .world_size = world_size, .units = units, .fsdp_units = fsdp_units},
-        solver);
+    choice = planner::solve_module_model(graph, options, solver);
   }
   nb::dict ratios;
   for (const planner::ModuleRatio& ratio : choice.ratios) ratios[ratio.fqn.c_str()] = ratio.given_up;
@@ -118,13 +123,15 @@ nb::dict module_policy(const std::vector<double>& ms, const std::vector<std::int
 void bind_methods(nb::module_& m) {
   m.def(
       "solve_modules", &solve_modules, "module_info"_a, "budget_bytes"_a, "highs"_a, nb::kw_only(), "world_size"_a = 1,
-      "units"_a = nb::none(), "fsdp_units"_a = Names(),
+      "units"_a = nb::none(), "fsdp_units"_a = Names(), "rules"_a = "reference-m", "optimizer_bytes"_a = 0,
       nb::sig("def solve_modules(module_info: str, budget_bytes: int, highs: typing.Sequence[str], *, world_size: int "
-              "= 1, units: typing.Sequence[str] | None = None, fsdp_units: typing.Sequence[str] = []) -> "
-              "dict[str, typing.Any]"),
+              "= 1, units: typing.Sequence[str] | None = None, fsdp_units: typing.Sequence[str] = [], rules: str = "
+              "'reference-m', optimizer_bytes: int = 0) -> dict[str, typing.Any]"),
       "PyTorch's module-level program (sac_milp) on a ModuleInfo as JSON, solved to the end with HiGHS: a dict of\n"
       "termination (\"optimal\", \"infeasible\", \"limit\"), ratios by module, recompute_ms, bound_ms and peak_bytes.\n"
-      "`highs` are the places to look for the solver's library (see tidemark._highs).");
+      "`highs` are the places to look for the solver's library (see tidemark._highs). By the rules \"reference-b\"\n"
+      "parameters and `optimizer_bytes` count whole, or by world size when `fsdp_units` says that the root is "
+      "sharded.");
   m.def(
       "module_policy", &module_policy, "ms"_a, "bytes"_a, "part"_a, nb::kw_only(),
       "views"_a = std::vector<std::uint32_t>(), "random"_a = std::vector<std::uint32_t>(),

@@ -14,6 +14,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import cases  # noqa: E402
 
 
+@pytest.fixture(scope="package", autouse=True)
+def one_thread():
+    """Tensors are tiny, and threads that wait for each other are slow on a machine that has other work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def small_gpt(**sizes):
     torch.manual_seed(0)
     model = cases.models.GPT(**{"vocabulary": 64, "width": 32, "depth": 3, "heads": 2, "length": 32, **sizes})

@@ -1,5 +1,6 @@
 """tidemark.plan, its result, and plan files."""
 
+import fnmatch
 import json
 import subprocess
 import sys
@@ -106,3 +107,25 @@ def test_fit_knows_the_gpu_by_its_drivers_name(monkeypatch):
     with pytest.raises(tidemark.Error, match="no times of; expected a device, got Imaginary GPU 9000.*tidemark.devices"):
         _device_of(on_gpu)
     assert _device_of(torch.nn.Linear(2, 2)) == "cpu"
+
+
+# docs/apply.md, "Changing a plan": patterns when planning, and a list by hand.
+def test_patterns_choose_units_and_ops(gpt):
+    loose = tidemark.plan(gpt.step, 1 << 50)
+    budget = (loose.smallest_peak_bytes + loose.unplanned_peak_bytes) // 2
+
+    def names(plan):
+        return [unit["module"] for unit in json.loads(plan.to_json())["units"]]
+
+    whole = tidemark.plan(gpt.step, budget, units=["blocks.*"], not_units=["blocks.*.*"]).plan
+    assert names(whole) and all(name.count(".") == 1 for name in names(whole))
+    without = tidemark.plan(gpt.step, budget, not_units=["blocks.*.mlp"]).plan
+    assert names(without) and not any(name.endswith(".mlp") for name in names(without))
+    keeping = tidemark.plan(gpt.step, budget, units=["blocks.?"], always_save=["blocks.*::aten._scaled_dot_product_*"]).plan
+    for unit in json.loads(keeping.to_json())["units"]:
+        assert any(name.startswith("aten._scaled_dot_product_") for name in unit["saved"])
+
+    chosen = [call.id for call in gpt.step.calls if fnmatch.fnmatch(gpt.step.modules[call.module].fqn, "blocks.*.mlp")]
+    by_hand = tidemark.Plan([(call, []) for call in chosen], step=gpt.step)
+    assert by_hand.check(gpt.step) == [] and names(by_hand) == ["blocks.0.mlp", "blocks.1.mlp", "blocks.2.mlp"]
+    assert by_hand.peak_bytes == tidemark.simulate(gpt.step, by_hand).peak_bytes < loose.unplanned_peak_bytes

@@ -69,13 +69,20 @@ def watch_optimizers(calls: Calls, model: torch.nn.Module):
     """Ends the step when an optimizer of the model's parameters has stepped. Returns a handle with `remove()`."""
     calls_ref = weakref.ref(calls)
     model_ref = weakref.ref(model)
+    own: set = set()  # of the model's parameters, by id; looked up anew when an optimizer seems to be another model's
+
+    def has_own(optimizer) -> bool:
+        return any(id(p) in own for group in optimizer.param_groups for p in group["params"])
 
     def before(optimizer, args, kwargs) -> None:
         calls, model = calls_ref(), model_ref()
         if calls is None or model is None:
             return
-        own = {id(parameter) for parameter in model.parameters()}
-        if any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
-            calls.end_step()
+        if not has_own(optimizer):
+            own.clear()
+            own.update(id(parameter) for parameter in model.parameters())
+            if not has_own(optimizer):
+                return
+        calls.end_step()
 
     return optimizer_module.register_optimizer_step_pre_hook(before)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ._settings import settings
 from .mem_tracker import MemTracker, _MemRefType, _ModState
 from .runtime_estimator import RuntimeEstimator
 from .sac_estimator import SACEstimator
@@ -75,6 +76,7 @@ class ModuleInfo(TypedDict):
 
     mod_order: ModOrder
     mod_stats: list[ModStats]
+    optimizer_bytes: int  # of auto-SAC's branch only (`use(cost="reference-b")`)
 
 
 def aggregate_stats(
@@ -99,7 +101,10 @@ def aggregate_stats(
         if memory is not None:
             records.append(_record(memory, runtime_estimator, sac_estimator, _indexed(dev)))
     records.sort(key=lambda record: position.get(record["fqn"], len(position)))
-    return ModuleInfo(mod_order=order, mod_stats=records)
+    info = ModuleInfo(mod_order=order, mod_stats=records)
+    if settings().rules == "reference-b":
+        info["optimizer_bytes"] = mem_tracker.get_tracker_snapshot("peak").get(_indexed(dev), {}).get(_MemRefType.OPT, 0)
+    return info
 
 
 def _indexed(device: torch.device) -> torch.device:
@@ -116,6 +121,8 @@ def _record(memory, runtime_estimator, sac_estimator, device: torch.device) -> M
     name = memory.mod_fqn
     act, temp = _MemRefType.ACT, _MemRefType.TEMP
     kept = last(_ModState.POST_FW, act) - last(_ModState.PRE_FW, act) - memory.output_mem
+    temporary, temporary_before = last(_ModState.PEAK_BW, temp), last(_ModState.PRE_BW, temp)
+    is_b = settings().rules == "reference-b"
     times = runtime_estimator.mod_runtimes.get(name, {})
     trade_off = sac_estimator.sac_mod_tradeoff_stats.get(name)
     return ModStats(
@@ -125,7 +132,7 @@ def _record(memory, runtime_estimator, sac_estimator, device: torch.device) -> M
         grad_total=last(_ModState.PRE_BW, _MemRefType.GRAD),
         act_fw_per_module=max(0, kept),
         act_bw_per_module=max(0, last(_ModState.PEAK_BW, act)),
-        act_grad_per_module=last(_ModState.PEAK_BW, temp) - last(_ModState.PRE_BW, temp),
+        act_grad_per_module=max(temporary, temporary_before) if is_b else temporary - temporary_before,
         act_total=last(_ModState.POST_FW, act),
         input_per_module=memory.input_mem,
         output_per_module=memory.output_mem,
@@ -157,6 +164,7 @@ class Graph:
         self.name2node: dict[str, Node] = {}
         self.ad_matrix = np.zeros((n, n))
         self.fw_post_order: list[str] = []
+        self.optimizer_bytes = 0  # of auto-SAC's branch only
 
     def add_node(self, node: Node) -> None:
         self.nodes.append(node)
@@ -175,6 +183,7 @@ def parse_module_info(module_info: ModuleInfo) -> Graph:
     position = {name: i for i, name in enumerate(post)}
     graph = Graph(len(pre))
     graph.fw_post_order = post
+    graph.optimizer_bytes = module_info.get("optimizer_bytes", 0)
     for index, name in enumerate(pre):
         graph.add_node(Node(**stats[name], index=index, pos_fw_post_order=position[name]))
     for node in graph.nodes:

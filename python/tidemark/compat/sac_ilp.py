@@ -11,6 +11,7 @@ import logging
 from enum import IntEnum
 
 from .. import _core, _highs
+from ._settings import settings
 from .ilp_utils import Graph
 from .sac_estimator import SACStats
 
@@ -31,7 +32,8 @@ def sac_milp(
     """(part of its bytes that each checkpointed module gives up, milliseconds of recomputation, bytes at the peak).
 
     `memory_budget` is in GiB. Only modules of `ac_units` are checkpointed, if there are any, and none above a module of
-    `fsdp_units`. Without a solution the result is ({}, 0, -1), and the log says why.
+    `fsdp_units`. Without a solution the result is ({}, 0, -1), and the log says why. With `use(cost="reference-b", ...)` the
+    program is that of auto-SAC's branch: optimizer states count, and what is not sharded is not divided.
     """
     found = _core.solve_modules(
         _as_json(graph),
@@ -40,6 +42,8 @@ def sac_milp(
         world_size=world_size,
         units=ac_units or None,
         fsdp_units=fsdp_units or [],
+        rules=settings().rules,
+        optimizer_bytes=graph.optimizer_bytes,
     )
     if found["termination"] != "optimal":
         logger.error("no checkpointing keeps the peak within %s GiB: %s", memory_budget, found["termination"])
