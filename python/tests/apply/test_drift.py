@@ -55,6 +55,7 @@ def test_missing_op(plan, gpt, helpers):
     with pytest.raises(tidemark.DriftError) as error:
         run(model, gpt.ids)
     assert "[blocks.2] op " in place_of(error) and "expected aten.gelu.default" in place_of(error)
+    assert "code that changed" in place_of(error)
 
 
 def test_renamed_module(plan, gpt, helpers):
