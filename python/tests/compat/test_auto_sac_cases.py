@@ -12,13 +12,20 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from .test_sac_ilp import STATS  # noqa: E402
 from .toy_transformer import BATCH, PUBLISHED, Transformer  # noqa: E402
 
 from tidemark import compat  # noqa: E402
+from tidemark.compat.auto_sac import (  # noqa: E402
+    SACAlgorithm,
+    apply_auto_sac_policies,
+    get_auto_sac_policies,
+    get_greedy_checkpointing_policy_per_module,
+)
 from tidemark.compat.ilp_utils import aggregate_stats, parse_module_info  # noqa: E402
 from tidemark.compat.mem_tracker import MemTracker, _ModState  # noqa: E402
 from tidemark.compat.runtime_estimator import RuntimeEstimator  # noqa: E402
-from tidemark.compat.sac_estimator import SACEstimator  # noqa: E402
+from tidemark.compat.sac_estimator import SACEstimator, greedy_order_of  # noqa: E402
 from tidemark.compat.sac_ilp import sac_milp  # noqa: E402
 
 COST_MODEL = "operator-level-cost-model"
@@ -108,3 +115,61 @@ def test_recomputing_against_a_whole_step(graph):
     """The published total of 42.016 ms has the optimizer's traffic in it."""
     _, recompute_ms, _ = sac_milp(graph, memory_budget=2.0)
     assert (recompute_ms / graph.step_ms) / (1.31 / 42.016) == pytest.approx(1, abs=0.1)
+
+
+GREEDY = {0: "10001000", 100: "10001101", 120: "10001101", 200: "10001101", 220: "10011101", 320: "10111101", 420: "11111101"}
+
+
+@pytest.mark.parametrize("budget", GREEDY)
+def test_greedy_policy_per_module(budget):
+    bits = get_greedy_checkpointing_policy_per_module(STATS, greedy_order_of(STATS), budget / 420)
+    assert bits == [int(bit) for bit in GREEDY[budget]]
+
+
+@pytest.mark.parametrize("algorithm", list(SACAlgorithm))
+def test_end_to_end(line_b, algorithm):
+    """The estimate is within the budget, and what a step with the policies takes is within the estimate."""
+    device = torch.cuda.current_device()
+    with FakeTensorMode():
+
+        def build():
+            with torch.device(device):
+                model = Transformer(PUBLISHED)
+            inp = torch.randint(0, PUBLISHED.vocab_size, (BATCH, PUBLISHED.max_seq_len), device=device)
+            return [model], [torch.optim.Adam(model.parameters(), lr=1e-2, foreach=True)], inp
+
+        def train_step(models, optimizers, inputs):
+            loss = models[0](inputs).sum()
+            loss.backward()
+            optimizers[0].step()
+            optimizers[0].zero_grad()
+
+        result = get_auto_sac_policies(train_step, *build(), torch.device(device), 2.0, sac_algo=algorithm)
+        assert set(result.sac_policies) == set(BLOCKS) and result.peak_mem <= 2.01 * 2**30
+        assert result.recomputation_time == pytest.approx(1.31, abs=0.01)
+
+        models, optimizers, inputs = build()
+        apply_auto_sac_policies(models[0], result.sac_policies, preserve_rng_state=False)
+        assert sum(type(module).__name__ == "CheckpointWrapper" for module in models[0].modules()) == 4
+        tracker = MemTracker()
+        tracker.track_external(*models, *optimizers)
+        with tracker:
+            train_step(models, optimizers, inputs)
+            tracker.reset_mod_stats()
+            train_step(models, optimizers, inputs)
+        measured = tracker.get_tracker_snapshot("peak")[torch.device("cuda:0")]["Total"]
+        assert measured <= result.peak_mem and measured <= 2 * 2**30
+        # It recomputes something: without policies the step takes this much by hand, with Adam's state.
+        assert measured < 1_988_177_920 + 185_601_024 + 3 * 141_674_496
+
+        nothing = get_auto_sac_policies(train_step, *build(), torch.device(device), 0.8, sac_algo=algorithm)
+        assert (nothing.sac_policies, nothing.peak_mem) == ({}, -1)
+
+
+def test_misuse():
+    with pytest.raises(ValueError, match="one"):
+        get_auto_sac_policies(lambda *_: None, [], [], None, torch.device("cpu"), 1.0)
+    with pytest.raises(ValueError, match="context_fn"):
+        apply_auto_sac_policies(torch.nn.Linear(2, 2), {}, context_fn=None)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        get_greedy_checkpointing_policy_per_module(STATS, None, 2)
