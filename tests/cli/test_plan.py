@@ -13,6 +13,8 @@ def test_the_example_plan_is_what_the_command_writes(cli, tmp_path):
     cli("plan", *GPT2, "-o", str(tmp_path / "plan.json"))
     written = (tmp_path / "plan.json").read_text()
     assert written == open("examples/plans/gpt2.json").read(), "examples/plans/gpt2.json is old: write it again"
+    proof = (tmp_path / "plan.certificate.json").read_text()
+    assert proof == open("examples/plans/gpt2.certificate.json").read(), "its certificate is old: write it again"
 
 
 def test_a_plan_fits_and_is_cheaper_than_those_written_by_hand(cli):
@@ -51,6 +53,41 @@ def test_a_plan_that_was_edited_does_not_hold(cli, tmp_path):
     result = cli("verify", "gpt2", str(path), "--batch", "8", "--target", "cuda", check=False)
     assert result.returncode == 1
     assert "changed after it was written" in result.stderr
+
+
+def test_a_certificate_is_checked_with_its_plan(cli, tmp_path):
+    plan, proof = tmp_path / "plan.json", tmp_path / "plan.certificate.json"
+    options = ["gpt2", "--batch", "2", "--seq", "64", "--device", "t4", "--reserve", "0B"]
+    found = cli.json("plan", *options, "--budget", "90%")
+    room = (found["smallest_peak_bytes"] + found["unplanned_peak_bytes"]) // 2
+    made = cli.json("plan", *options, "--budget", f"{room}B", "-o", str(plan))
+    assert made["certificate"] == str(proof)
+    model = ["gpt2", str(plan), "--batch", "2", "--seq", "64", "--target", "cuda"]
+    assert "optimal, confirmed" in cli("verify", *model).stdout
+    verdict = cli.json("verify", *model)["certificate"]
+    assert (verdict["claim"], verdict["holds"], verdict["bound_ps"]) == ("optimal", True, made["recompute_ps"])
+    # On another device the same ops take another time.
+    other = cli("verify", *model, "--device", "h100-sxm", check=False)
+    assert other.returncode == 1 and "other times" in other.stdout
+    # Of another plan, and then of none: an old certificate does not stay beside a new plan.
+    cli("plan", *options, "--budget", f"{room + 2**20}B", "-o", str(tmp_path / "other.json"))
+    wrong = cli("verify", *model, "--certificate", str(tmp_path / "other.certificate.json"), check=False)
+    assert wrong.returncode == 1 and "the certificate is of another plan" in wrong.stdout
+    cli("plan", *options, "--budget", f"{room}B", "-o", str(plan), "--no-certificate")
+    assert not proof.exists() and "confirmed" not in cli("verify", *model).stdout
+
+
+def test_that_nothing_fits_has_a_certificate(cli, tmp_path):
+    plan, proof = tmp_path / "plan.json", tmp_path / "plan.certificate.json"
+    options = ["gpt2", "--batch", "2", "--seq", "64"]
+    made = cli("plan", *options, "--device", "t4", "--budget", "1GiB", "-o", str(plan), check=False)
+    assert made.returncode == 3 and proof.exists() and not plan.exists()
+    result = cli("verify", *options, "--target", "cuda", "--certificate", str(proof))
+    assert "infeasible, confirmed" in result.stdout
+    proof.write_text(proof.read_text().replace('"room_bytes": ', '"room_bytes": 1'))
+    assert "changed after it was written" in cli(
+        "verify", *options, "--target", "cuda", "--certificate", str(proof), check=False
+    ).stderr
 
 
 def test_a_plan_is_of_one_step(cli):

@@ -32,6 +32,8 @@ struct SpaceOptions {
   // that matches is always, or never, saved where its unit is checkpointed.
   std::vector<std::string> always_save = {};
   std::vector<std::string> never_save = {};
+
+  friend bool operator==(const SpaceOptions&, const SpaceOptions&) = default;
 };
 
 // Why a module call cannot be a unit.

@@ -61,7 +61,7 @@ PlanReport plan_on(const MaxArguments& arguments, step::Step step, const device:
   planner::PlanResult result = planner::plan_step(step, cost, wishes);
   PlanReport report =
       make_report(arguments.planning.step, std::move(step), device, std::move(cost), wishes, std::move(result));
-  finish_plan(report, wishes, arguments.output);
+  finish_plan(report, wishes, {.path = arguments.output});
   return report;
 }
 

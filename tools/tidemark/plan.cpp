@@ -22,6 +22,7 @@ struct PlanOptions {
   PlanningArguments planning;
   std::string budget;
   std::string output;
+  bool no_certificate = false;
   bool is_explained = false;
   std::vector<std::string> why;
   std::size_t max_work = planner::PlannerOptions{}.max_work;
@@ -91,7 +92,7 @@ ExitCode run_plan(PlanOptions options, const Console& console) {
   PlanReport report = make_report(planning.step, std::move(step), device, std::move(cost), wishes, std::move(result));
   const bool is_explained = options.is_explained || !options.why.empty();
   report.is_short = options.is_explained;
-  finish_plan(report, wishes, options.output);
+  finish_plan(report, wishes, {.path = options.output, .has_certificate = !options.no_certificate});
   ExplainReport explained;
   if (is_explained) explained = explain_plan(report, wishes, options.why);
   if (console.json()) {
@@ -125,7 +126,9 @@ Command add_plan(CLI::App& root) {
       ->type_name("BUDGET")
       ->required();
   add_memory_options(*app, planning);
-  app->add_option("--output,-o", options->output, "write the plan to FILE")->type_name("FILE");
+  app->add_option("--output,-o", options->output, "write the plan to FILE, with its certificate beside it")
+      ->type_name("FILE");
+  app->add_flag("--no-certificate", options->no_certificate, "leave out the certificate");
   app->add_flag("--explain", options->is_explained, "why so: what binds, and what memory is worth");
   app->add_option("--why", options->why, "why a module is (no) unit, or an op (not) kept: '*.mlp::mm'")
       ->type_name("PATTERN");

@@ -1,12 +1,16 @@
 #include "plan_output.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "tidemark/base/atomic_file.h"
 #include "tidemark/base/rounding.h"
+#include "tidemark/certify/make_certificate.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/plan/plan_file.h"
 #include "tidemark/planner/facts.h"
+#include "tidemark/verify/certificate_file.h"
 #include "tidemark/verify/verify_plan.h"
 
 namespace tidemark::cli {
@@ -36,6 +40,22 @@ void check(const PlanReport& report, const std::string& text, const memory::Work
                .remedy = "please report this with the step"});
 }
 
+// Beside the plan, instead of one that may be there for an earlier plan.
+void write_certificate(PlanReport& report, const planner::PlannerOptions& options, const PlanOutput& output,
+                       const Hash128& plan_hash) {
+  const std::string path = verify::certificate_path(output.path);
+  certify::Certified made;
+  if (output.has_certificate)
+    made = certify::make_certificate(report.step, report.cost, options, report.result, report.device.name, plan_hash);
+  report.no_certificate = made.reason;
+  if (made.certificate) {
+    write_file_atomically(path, verify::write_certificate(*made.certificate));
+    report.certificate = path;
+  } else if (std::error_code error; std::filesystem::is_regular_file(path, error)) {
+    std::filesystem::remove(path, error);
+  }
+}
+
 }  // namespace
 
 PlanReport make_report(std::string file, step::Step step, device::Device device, cost::StepCost cost,
@@ -51,7 +71,9 @@ PlanReport make_report(std::string file, step::Step step, device::Device device,
                     .result = std::move(result),
                     .timeline = {},
                     .is_short = false,
-                    .output = {}};
+                    .output = {},
+                    .certificate = {},
+                    .no_certificate = {}};
   report.timeline =
       memory::replay(report.step, report.result.plan,
                      {.workspace = options.workspace,
@@ -60,15 +82,22 @@ PlanReport make_report(std::string file, step::Step step, device::Device device,
   return report;
 }
 
-void finish_plan(PlanReport& report, const planner::PlannerOptions& options, const std::string& output) {
+void finish_plan(PlanReport& report, const planner::PlannerOptions& options, const PlanOutput& output) {
   const planner::PlanResult& result = report.result;
-  if (!has_plan(result.termination)) return;
-  const std::string text =
-      plan::write_plan(report.step, result.plan, planner::facts_of(report.step, result, report.device.name, options));
-  check(report, text, options.workspace);
-  if (output.empty()) return;
-  write_file_atomically(output, text);
-  report.output = output;
+  const bool is_there = has_plan(result.termination);
+  if (!is_there && (output.path.empty() || result.termination != Termination::kInfeasible)) return;
+  Hash128 hash;
+  if (is_there) {
+    const plan::PortablePlan portable =
+        plan::describe(report.step, result.plan, planner::facts_of(report.step, result, report.device.name, options));
+    const std::string text = plan::write_plan(portable);
+    check(report, text, options.workspace);
+    if (output.path.empty()) return;
+    hash = plan::hash_of(portable);
+    write_file_atomically(output.path, text);
+    report.output = output.path;
+  }
+  write_certificate(report, options, output, hash);
 }
 
 ExitCode exit_code_of(Termination termination) {

@@ -13,9 +13,16 @@ namespace tidemark::cli {
 PlanReport make_report(std::string file, step::Step step, device::Device device, cost::StepCost cost,
                        const planner::PlannerOptions& options, planner::PlanResult result);
 
-// Checks the plan, if there is one, and writes it to `output`, if one is named; the report then says so.
+// Where a plan goes, and whether the proof that it is the cheapest goes beside it.
+struct PlanOutput {
+  std::string path;  // empty: nowhere
+  bool has_certificate = true;
+};
+
+// Checks the plan, if there is one, and writes it, if a file is named; the report then says so. Where nothing fits, the
+// certificate of that is written alone.
 // Throws: Error when the plan does not hold, or cannot be written.
-void finish_plan(PlanReport& report, const planner::PlannerOptions& options, const std::string& output);
+void finish_plan(PlanReport& report, const planner::PlannerOptions& options, const PlanOutput& output);
 
 ExitCode exit_code_of(planner::Termination termination);
 

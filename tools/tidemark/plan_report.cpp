@@ -216,6 +216,8 @@ std::string plan_text(const PlanReport& report, const Console& console) {
                         count_of(static_cast<std::int64_t>(result.restored.size()), "unit"));
   if (!report.is_short) text += policies_text(report, console);
   if (!report.output.empty()) text += fmt::format("\nwritten to {}\n", printable(report.output));
+  if (!report.certificate.empty()) text += fmt::format("certificate in {}\n", printable(report.certificate));
+  if (!report.no_certificate.empty()) text += fmt::format("no certificate: {}\n", report.no_certificate);
   return text;
 }
 
@@ -254,6 +256,8 @@ Json plan_json(const PlanReport& report) {
              {{"passes", result.statistics.passes},
               {"entries", result.statistics.work},
               {"longest_list", result.statistics.longest_list}}}};
+  if (!report.output.empty() || !report.certificate.empty())
+    json["certificate"] = report.certificate.empty() ? Json(nullptr) : Json(report.certificate);
   if (result.own) {
     constexpr std::array<std::string_view, 3> kEnds = {"optimal", "infeasible", "limit"};
     Json ratios = Json::object();

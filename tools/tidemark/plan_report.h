@@ -24,9 +24,11 @@ struct PlanReport {
   planner::Against against = planner::Against::kExact;
   planner::Method method = planner::Method::kExact;
   planner::PlanResult result;
-  memory::Timeline timeline;  // under the plan
-  bool is_short = false;      // leaves out the policies, since more follows
-  std::string output;         // the plan file, if one was written
+  memory::Timeline timeline;   // under the plan
+  bool is_short = false;       // leaves out the policies, since more follows
+  std::string output;          // the plan file, if one was written
+  std::string certificate;     // its certificate's file, if one was written
+  std::string no_certificate;  // why there is none, if one was asked for
 };
 
 std::string plan_text(const PlanReport& report, const Console& console);

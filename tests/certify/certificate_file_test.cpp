@@ -1,0 +1,105 @@
+#include "tidemark/verify/certificate_file.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tidemark/base/error.h"
+
+namespace tidemark::verify {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Certificate some_certificate() {
+  Certificate c;
+  c.claim = Claim::kOptimal;
+  c.step = {.high = 1, .low = 2};
+  c.plan = Hash128{.high = 3, .low = 4};
+  c.device = "h100-sxm";
+  c.times = {.high = 5, .low = 6};
+  c.workspace = Hash128{.high = 7, .low = 8};
+  c.room_bytes = 1000;
+  c.against = "rounded";
+  c.space = {.early_stop = false,
+             .rng = planner::RngRule::kAlways,
+             .units = {"layers.*"},
+             .not_units = {"head"},
+             .always_save = {"aten.mm"},
+             .never_save = {"aten.add"}};
+  c.bound_ps = 70;
+  c.least_peak_bytes = 9;
+  c.parts = {{.bound_ps = 30, .prices = {1, 5, 9}, .entries = 12}, {.bound_ps = 40, .prices = {}, .entries = 1}};
+  return c;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    read_certificate_text(text, "c.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CertificateFile, IsReadAsItWasWritten) {
+  const Certificate c = some_certificate();
+  const std::string text = write_certificate(c);
+  EXPECT_EQ(read_certificate_text(text, "c.json"), c);
+  EXPECT_EQ(write_certificate(read_certificate_text(text, "c.json")), text);
+  Certificate nothing;
+  nothing.claim = Claim::kInfeasible;
+  EXPECT_EQ(read_certificate_text(write_certificate(nothing), "c.json"), nothing);
+}
+
+TEST(CertificateFile, LiesBesideThePlan) {
+  EXPECT_EQ(certificate_path("a/plan.json"), "a/plan.certificate.json");
+  EXPECT_EQ(certificate_path("plan"), "plan.certificate.json");
+}
+
+TEST(CertificateFile, NoticesAChange) {
+  Json json = Json::parse(write_certificate(some_certificate()));
+  json["room_bytes"] = 1001;
+  EXPECT_NE(error_of(json.dump()).find("changed after it was written"), std::string::npos);
+}
+
+// Every value replaced by what does not belong there, and every key left out: an error, never a crash.
+TEST(CertificateFile, RefusesWhatIsNoCertificate) {
+  const Json good = Json::parse(write_certificate(some_certificate()));
+  ASSERT_EQ(error_of(good.dump()), "");
+  const std::vector<Json> strange = {nullptr, -1, 1e300, "x", Json::array(), Json::object(), true, 4611686018427387905};
+  int refused = 0;
+  const Json flat = good.flatten();
+  for (const auto& [pointer, value] : flat.items())
+    for (const Json& other : strange) {
+      Json bad = good;
+      bad[Json::json_pointer(pointer)] = other;
+      if (bad == good || pointer == "/minor") continue;
+      EXPECT_NE(error_of(bad.dump()), "") << pointer << " " << other;
+      ++refused;
+    }
+  EXPECT_GT(refused, 100);
+  for (const auto& [key, value] : good.items()) {
+    Json bad = good;
+    bad.erase(key);
+    if (key == "minor") continue;
+    EXPECT_NE(error_of(bad.dump()), "") << key;
+  }
+  for (const char* text : {"", "{", "[]", "null", "{}", "{\"format\":\"tidemark-certificate\",\"format\":1}", "\xff"})
+    EXPECT_NE(error_of(text), "") << text;
+}
+
+// A file cannot ask for more bounds than there may be, nor for prices whose sums overflow.
+TEST(CertificateFile, BoundsItsHints) {
+  Certificate many = some_certificate();
+  many.parts[0].prices.clear();
+  for (std::int64_t price = 1; price <= static_cast<std::int64_t>(kMostPrices) + 1; ++price)
+    many.parts[0].prices.push_back(price);
+  EXPECT_NE(error_of(write_certificate(many)).find("too many"), std::string::npos);
+  Certificate high = some_certificate();
+  high.parts[0].prices = {(std::int64_t{1} << 58) + 1};
+  EXPECT_NE(error_of(write_certificate(high)).find("do not ascend"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tidemark::verify

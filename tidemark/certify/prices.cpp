@@ -1,0 +1,46 @@
+#include "tidemark/certify/prices.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+
+#include "tidemark/planner/ways.h"
+#include "tidemark/verify/certificate.h"
+#include "tidemark/verify/time_lines.h"
+
+namespace tidemark::certify {
+
+std::vector<std::int64_t> choose_prices(const planner::Episode& episode, const std::vector<std::int64_t>& floors,
+                                        std::int64_t room_bytes) {
+  using planner::Convex;
+  constexpr std::ptrdiff_t kNear = 3;  // pieces on both sides of the price that is paid
+  static_assert(verify::kPriceBits >= planner::kPriceBits);
+  const std::vector<Convex> ways = planner::find_ways(episode, floors, room_bytes);
+  const std::vector<std::int64_t> paid = planner::find_prices(episode, floors, room_bytes, ways);
+  std::map<std::int64_t, std::int64_t> counts;  // of states, by price
+  for (std::uint32_t state = 1; state < episode.state_count; ++state) {
+    const auto add = [&](verify::Int128 price) {
+      if (price > 0) ++counts[static_cast<std::int64_t>(std::min<verify::Int128>(price, verify::kMostPrice))];
+    };
+    add(static_cast<verify::Int128>(paid[state]) << (verify::kPriceBits - planner::kPriceBits));
+    const std::vector<Convex::Corner>& corners = ways[state].corners();
+    std::vector<verify::Int128> prices;  // falling
+    for (std::size_t i = 0; i + 1 < corners.size(); ++i)
+      prices.push_back(verify::scaled(corners[i].ps - corners[i + 1].ps) / (corners[i + 1].bytes - corners[i].bytes));
+    const auto at = std::find_if(prices.begin(), prices.end(), [&](verify::Int128 price) {
+      return price <= static_cast<verify::Int128>(paid[state]) << (verify::kPriceBits - planner::kPriceBits);
+    });
+    const auto begin = at - std::min<std::ptrdiff_t>(kNear, at - prices.begin());
+    const auto end = at + std::min<std::ptrdiff_t>(kNear, prices.end() - at);
+    for (auto price = begin; price < end; ++price) add(*price);
+  }
+  std::vector<std::int64_t> prices;
+  for (const auto& [price, count] : counts) prices.push_back(price);
+  if (prices.size() <= verify::kMostPrices) return prices;
+  std::vector<std::int64_t> fewer;
+  for (std::size_t i = 0; i < verify::kMostPrices; ++i)
+    fewer.push_back(prices[i * (prices.size() - 1) / (verify::kMostPrices - 1)]);
+  return fewer;
+}
+
+}  // namespace tidemark::certify

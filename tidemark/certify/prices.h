@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tidemark/planner/problem.h"
+
+namespace tidemark::certify {
+
+// Prices of a kept byte that give sharp bounds for an episode under a budget, in the units of verify/time_lines.h,
+// above 0 and ascending: what the last bytes are worth on the ways to its states if parts of groups could be saved,
+// around what the cheapest of these ways pays. `floors` has the smallest peak from each state.
+std::vector<std::int64_t> choose_prices(const planner::Episode& episode, const std::vector<std::int64_t>& floors,
+                                        std::int64_t room_bytes);
+
+}  // namespace tidemark::certify

@@ -1,0 +1,154 @@
+#include "tidemark/verify/check_certificate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tidemark/base/bytes.h"
+#include "tidemark/base/duration.h"
+#include "tidemark/base/error.h"
+#include "tidemark/planner/build_problem.h"
+#include "tidemark/step/fingerprint.h"
+#include "tidemark/verify/least_peaks.h"
+#include "tidemark/verify/path_check.h"
+#include "tidemark/verify/plan_time.h"
+#include "tidemark/verify/time_lines.h"
+#include "tidemark/verify/verify_plan.h"
+
+namespace tidemark::verify {
+
+namespace {
+
+// One question after the other; the first that fails is the answer.
+class Check {
+ public:
+  Check(const Certificate& certificate, const CheckInput& input) : c_(certificate), in_(input) {}
+
+  CertificateVerdict run() {
+    CertificateVerdict verdict;
+    verdict.holds = is_of_this_question() && is_of_this_plan() && is_proved();
+    verdict.problem = std::move(problem_);
+    verdict.entries = entries_;
+    return verdict;
+  }
+
+ private:
+  bool fail(std::string problem) {
+    problem_ = std::move(problem);
+    return false;
+  }
+
+  bool is_of_this_question() {
+    if (step::fingerprint(in_.step) != c_.step) return fail("the certificate is of another step");
+    if (hash_of(in_.times) != c_.times)
+      return fail(
+          fmt::format("the certificate was made for other times of the step's ops than those of this device; it "
+                      "names the device {}",
+                      c_.device));
+    if (c_.workspace.has_value() != (in_.workspace != nullptr))
+      return fail(c_.workspace ? "the certificate was made with a table of kernels' scratch memory, and there is none"
+                               : "the certificate was made without a table of kernels' scratch memory");
+    if (c_.workspace && hash_of(*in_.workspace) != *c_.workspace)
+      return fail("the certificate was made with another table of kernels' scratch memory");
+    return true;
+  }
+
+  bool is_of_this_plan() {
+    const bool has_plan = c_.claim != Claim::kInfeasible;
+    if (has_plan != c_.plan.has_value() || (has_plan && in_.plan == nullptr) || (!has_plan && in_.plan != nullptr))
+      return fail(has_plan ? "the certificate is for a plan, and there is none"
+                           : "the certificate says that nothing fits, and there is a plan");
+    if (!has_plan) return true;
+    if (in_.plan_hash != *c_.plan) return fail("the certificate is of another plan");
+    const plan::PlanFacts& facts = in_.plan->facts;
+    if (facts.budget_bytes - facts.reserve_bytes != c_.room_bytes || facts.against != c_.against)
+      return fail("the certificate is for another budget than the plan");
+    const Verdict verdict = verify_plan(in_.step, *in_.plan, in_.workspace);
+    if (!verdict.holds) return fail("the plan does not hold");
+    const std::int64_t plan_ps = plan_time_ps(in_.step, in_.plan->plan, in_.times);
+    if (c_.claim == Claim::kOptimal && plan_ps != c_.bound_ps)
+      return fail(fmt::format("the plan takes {} ps, and the certificate says {} ps", plan_ps, c_.bound_ps));
+    if (plan_ps < c_.bound_ps)
+      return fail(fmt::format("the plan takes {} ps, less than the bound of {} ps", plan_ps, c_.bound_ps));
+    return true;
+  }
+
+  bool is_proved() {
+    if (c_.claim != Claim::kInfeasible && c_.bound_ps == 0) return true;  // times are never below
+    const planner::Space space = planner::find_space(in_.step, in_.times, c_.space);
+    const planner::Problem problem = planner::build_problem(
+        in_.step, space, {.workspace = in_.workspace, .round_to_bytes = rounding_of(c_.against)});
+    if (!problem.is_whole)
+      return fail("the step has more choices than the model of it takes in, so that nothing is proved for all plans");
+    std::vector<LeastPeaks> peaks;
+    std::int64_t least_bytes = problem.ground_bytes;
+    for (const planner::Episode& episode : problem.episodes) {
+      peaks.push_back(find_least_peaks(episode));
+      least_bytes = std::max(least_bytes, peaks.back().from_state[0]);
+    }
+    if (c_.claim == Claim::kInfeasible) return is_infeasible(least_bytes);
+    return is_bounded(problem, peaks);
+  }
+
+  bool is_infeasible(std::int64_t least_bytes) {
+    if (least_bytes <= c_.room_bytes)
+      return fail(fmt::format("the peak of plans is at least {}, and {} are allowed", format_bytes_exact(least_bytes),
+                              format_bytes_exact(c_.room_bytes)));
+    if (least_bytes != c_.least_peak_bytes)
+      return fail(fmt::format("the peak of plans is at least {}, and the certificate says {}",
+                              format_bytes_exact(least_bytes), format_bytes_exact(c_.least_peak_bytes)));
+    return true;
+  }
+
+  bool is_bounded(const planner::Problem& problem, const std::vector<LeastPeaks>& peaks) {
+    if (c_.parts.size() != problem.episodes.size())
+      return fail(fmt::format("the step has {} parts, and the certificate has proofs for {}", problem.episodes.size(),
+                              c_.parts.size()));
+    Int128 sum_ps = 0;
+    for (const PartProof& part : c_.parts) sum_ps += part.bound_ps;
+    if (sum_ps != c_.bound_ps) return fail("the bounds of the parts do not add up to the bound");
+    for (std::size_t i = 0; i < problem.episodes.size(); ++i)
+      if (!is_part_bounded(problem.episodes[i], peaks[i], c_.parts[i])) return false;
+    return true;
+  }
+
+  bool is_part_bounded(const planner::Episode& episode, const LeastPeaks& peaks, const PartProof& part) {
+    if (part.bound_ps == 0) return true;
+    std::vector<std::int64_t> prices = {0};
+    for (const std::int64_t price : part.prices) {
+      if (price <= prices.back() || price > kMostPrice || prices.size() > kMostPrices)
+        return fail("the prices do not ascend, or there are too many");
+      prices.push_back(price);
+    }
+    const TimeLines lines(episode, peaks, c_.room_bytes, std::move(prices));
+    const PathCheck check = look_for_path(episode, peaks, lines,
+                                          {.room_bytes = c_.room_bytes,
+                                           .target_ps = part.bound_ps - 1,
+                                           .max_entries = std::min(part.entries, kMostEntries - entries_)});
+    entries_ += check.entries;
+    if (check.answer == PathAnswer::kFound)
+      return fail(
+          fmt::format("there is a way that takes {} ps, less than the bound of {} ps", check.found_ps, part.bound_ps));
+    if (check.answer == PathAnswer::kTooManyEntries)
+      return fail(fmt::format("the check is not over after the {} entries that the certificate allows", check.entries));
+    return true;
+  }
+
+  const Certificate& c_;
+  const CheckInput& in_;
+  std::string problem_;
+  std::int64_t entries_ = 0;
+};
+
+}  // namespace
+
+std::int64_t rounding_of(std::string_view against) {
+  constexpr std::int64_t kCudaBlockBytes = 512;
+  return against == "exact" ? 1 : kCudaBlockBytes;
+}
+
+CertificateVerdict check_certificate(const Certificate& certificate, const CheckInput& input) {
+  return Check(certificate, input).run();
+}
+
+}  // namespace tidemark::verify
