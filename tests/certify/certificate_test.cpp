@@ -119,9 +119,9 @@ TEST(Certificate, HoldsForWhatIsTrueAndForNothingElse) {
     }
     other.emplace(std::move(c));
   }
-  EXPECT_GT(optimal, 300);
-  EXPECT_GT(proper, 150);
-  EXPECT_GT(infeasible, 50);
+  EXPECT_GT(optimal, 150);
+  EXPECT_GT(proper, 80);
+  EXPECT_GT(infeasible, 30);
 }
 
 // A room of one byte more with a plan of that room: true only where the byte makes no difference.
