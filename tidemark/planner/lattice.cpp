@@ -109,7 +109,9 @@ void Lattice::cut(LatticeRow& row, std::int64_t bytes) const {
   const std::int64_t last_ps = at(row, bytes);
   row.ps.resize(static_cast<std::size_t>(std::max<std::int64_t>(keep, 0)));
   if (!row.priced.empty()) row.priced.resize(row.ps.size());
-  if (!row.ps.empty()) row.ps.back() = static_cast<double>(last_ps);
+  if (row.ps.empty()) return;
+  row.ps.back() = static_cast<double>(last_ps);
+  if (!row.priced.empty()) row.priced.back() = std::max(row.priced.back(), row.ps.back());  // a price is not negative
 }
 
 std::optional<Lattice> Lattice::make(const Episode& episode, const std::vector<std::int64_t>& floors,
