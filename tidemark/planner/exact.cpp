@@ -17,8 +17,9 @@ namespace tidemark::planner {
 namespace {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
-constexpr std::size_t kBeam = 256;     // entries of the lists of a quick pass
-constexpr std::size_t kWideBeam = 64;  // and where every path counts
+constexpr std::size_t kBeam = 256;              // entries of the lists of a quick pass
+constexpr std::size_t kWideBeam = 64;           // and where every path counts
+constexpr std::int64_t kBeamWork = 10'000'000;  // that a quick pass gets in any case
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
 constexpr std::int64_t kCellsPerEntry = 16;  // cells of a lattice take so much less time than entries
 constexpr std::int64_t kFirstStep = 4096;    // the first target is above the bound by one part in so many
@@ -54,6 +55,7 @@ class Search {
       if (!is_sharp && try_target(narrowed, floors, target, std::min(left(), lattice_after_))) continue;
       // Too many paths look alike in parts.
       is_sharp = true;
+      step *= 2;
       if (try_with_lattice(narrowed, floors, target, step / kFineStep)) continue;
       is_limit_ = true;
       find_any(target, step);
@@ -106,7 +108,7 @@ class Search {
     if (!lattice) return try_target(narrowed, floors, target, left());
     statistics_.work += lattice->take_work() / kCellsPerEntry;
     raise_bound(std::min(lattice->bound_ps(), narrowed.next_ps));
-    if (lattice->bound_ps() <= target) sweep(narrowed, floors, &*lattice, target, kBeam, left());
+    if (lattice->bound_ps() <= target) sweep(narrowed, floors, &*lattice, target, kBeam, std::max(left(), kBeamWork));
     if (ps_ - bound_ps_ < (target - bound_ps_) / 2) return true;  // much less of the graph matters now
     for (fine = std::max<std::int64_t>(fine, 1); bound_ps_ < ps_ && bound_ps_ <= target; fine *= 4) {
       if (left() <= 0) return false;
