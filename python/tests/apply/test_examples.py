@@ -1,6 +1,7 @@
 """The examples run, and what they show is so."""
 
 import difflib
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,14 @@ import pytest
 
 
 def run(root, name: str) -> str:
-    found = subprocess.run([sys.executable, str(root / "examples/python" / name)], capture_output=True, text=True, timeout=600, cwd=root / "examples")
+    found = subprocess.run(
+        [sys.executable, str(root / "examples/python" / name)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=root / "examples",
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     assert found.returncode == 0, found.stderr[-3000:]
     return found.stdout
 

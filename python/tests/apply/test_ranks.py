@@ -1,5 +1,6 @@
 """All ranks hold the same plan: two gloo processes."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -35,8 +36,15 @@ PROGRAM = """
 def run_two(paths, tmp_path, port) -> list[str]:
     program = tmp_path / "rank.py"
     program.write_text(textwrap.dedent(PROGRAM).format(folder=str(Path(__file__).resolve().parent)))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # as here: sums differ in their last bits otherwise
     running = [
-        subprocess.Popen([sys.executable, str(program), str(rank), str(port), *map(str, paths)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, str(program), str(rank), str(port), *map(str, paths)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         for rank in range(2)
     ]
     outputs = []
