@@ -29,7 +29,8 @@ Certificate some_certificate() {
              .never_save = {"aten.add"}};
   c.bound_ps = 70;
   c.least_peak_bytes = 9;
-  c.parts = {{.bound_ps = 30, .prices = {1, 5, 9}, .entries = 12}, {.bound_ps = 40, .prices = {}, .entries = 1}};
+  c.parts = {{.bound_ps = 30, .prices = {1, 5, 9}, .entries = 12, .unit_bytes = 512},
+             {.bound_ps = 40, .prices = {}, .entries = 1, .unit_bytes = 0}};
   return c;
 }
 

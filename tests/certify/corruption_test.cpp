@@ -124,7 +124,8 @@ class Corrupter {
       case 2:
         bad.what += " part";
         if (claim.parts.empty())
-          claim.parts.push_back({.bound_ps = claim.bound_ps, .prices = {}, .entries = verify::kMostEntries});
+          claim.parts.push_back(
+              {.bound_ps = claim.bound_ps, .prices = {}, .entries = verify::kMostEntries, .unit_bytes = 0});
         else if (random_.chance(50))
           claim.parts.pop_back();
         else
@@ -134,6 +135,7 @@ class Corrupter {
       case 4:
         bad.what += " prices";
         for (verify::PartProof& part : claim.parts) {
+          part.unit_bytes = random_.between(0, 1) * random_.between(1, 5000);
           part.prices.clear();
           std::int64_t price = 0;
           for (std::int64_t i = random_.between(0, 5); i > 0; --i)

@@ -73,8 +73,11 @@ TEST(PathCheck, FindsWhatAllPathsSay) {
         const TimeLines lines(episode, peaks, room, random_prices(random, scale.most));
         const std::int64_t last = best == kNoWay ? std::int64_t{1} << 40 : best;
         for (const std::int64_t target : {last - 1, last, last + 7}) {
-          const PathCheck check =
-              look_for_path(episode, peaks, lines, {.room_bytes = room, .target_ps = target, .max_entries = 1 << 30});
+          const PathCheck check = look_for_path(episode, peaks, lines,
+                                                {.room_bytes = room,
+                                                 .target_ps = target,
+                                                 .max_entries = 1 << 30,
+                                                 .unit_bytes = random.between(0, 1) * random.between(1, scale.most)});
           ++questions;
           const bool is_there = best <= target;
           with_path += is_there ? 1 : 0;

@@ -20,6 +20,8 @@ namespace {
 using planner::Termination;
 using verify::Claim;
 
+constexpr std::int64_t kFewEntries = 3'000'000;
+
 class Maker {
  public:
   Maker(const step::Step& step, const planner::Times& times, const planner::PlannerOptions& options,
@@ -80,9 +82,16 @@ class Maker {
         std::vector<std::int64_t> prices = {0};
         prices.insert(prices.end(), part.prices.begin(), part.prices.end());
         const verify::TimeLines lines(episode, peaks, c_.room_bytes, std::move(prices));
-        const verify::PathCheck check = verify::look_for_path(
-            episode, peaks, lines,
-            {.room_bytes = c_.room_bytes, .target_ps = part.bound_ps - 1, .max_entries = entries_left});
+        // Prices alone do for most; where very many ways look alike, whole units tell them apart.
+        verify::PathQuestion question{.room_bytes = c_.room_bytes,
+                                      .target_ps = part.bound_ps - 1,
+                                      .max_entries = std::min(entries_left, kFewEntries)};
+        verify::PathCheck check = verify::look_for_path(episode, peaks, lines, question);
+        if (check.answer == verify::PathAnswer::kTooManyEntries) {
+          part.unit_bytes = question.unit_bytes = choose_unit(episode, c_.room_bytes);
+          question.max_entries = entries_left;
+          check = verify::look_for_path(episode, peaks, lines, question);
+        }
         part.entries = check.entries;
         entries_left -= check.entries;
         if (check.answer == verify::PathAnswer::kTooManyEntries)

@@ -43,4 +43,32 @@ std::vector<std::int64_t> choose_prices(const planner::Episode& episode, const s
   return fewer;
 }
 
+std::int64_t choose_unit(const planner::Episode& episode, std::int64_t room_bytes) {
+  constexpr std::int64_t kMostUnits = 100'000;  // in all of the room
+  constexpr std::int64_t kMostParts = 16;
+  const std::int64_t least = std::max<std::int64_t>(room_bytes / kMostUnits, 1);
+  std::map<std::int64_t, std::int64_t> sizes;  // and how often they occur
+  for (const planner::Arc& arc : episode.arcs) {
+    if (arc.keep_bytes > 0) ++sizes[arc.keep_bytes];
+    for (const planner::ArcGroup& group : arc.groups)
+      if (group.bytes > 0) ++sizes[group.bytes];
+  }
+  const auto loss_of = [&](std::int64_t unit) {
+    verify::Int128 loss = 0;
+    for (const auto& [size, count] : sizes) loss += static_cast<verify::Int128>(size % unit) * count;
+    return loss;
+  };
+  std::int64_t best = least;
+  verify::Int128 best_loss = loss_of(best);
+  for (const auto& [size, count] : sizes)
+    for (std::int64_t parts = 1; parts <= kMostParts && size / parts >= least; ++parts) {
+      if (size % parts != 0) continue;
+      const verify::Int128 loss = loss_of(size / parts);
+      if (loss > best_loss || (loss == best_loss && size / parts <= best)) continue;
+      best = size / parts;
+      best_loss = loss;
+    }
+  return best;
+}
+
 }  // namespace tidemark::certify

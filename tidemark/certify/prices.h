@@ -13,4 +13,7 @@ namespace tidemark::certify {
 std::vector<std::int64_t> choose_prices(const planner::Episode& episode, const std::vector<std::int64_t>& floors,
                                         std::int64_t room_bytes);
 
+// A size that most of the episode's sizes are close above a multiple of, for bounds by whole units.
+std::int64_t choose_unit(const planner::Episode& episode, std::int64_t room_bytes);
+
 }  // namespace tidemark::certify

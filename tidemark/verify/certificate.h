@@ -30,6 +30,7 @@ struct PartProof {
   std::int64_t bound_ps = 0;         // what no path through the part takes less than
   std::vector<std::int64_t> prices;  // of a kept byte, in 2^-24 ps, above 0 and ascending
   std::int64_t entries = 0;          // that the check makes
+  std::int64_t unit_bytes = 0;       // for bounds by whole units; 0: there are none
 
   friend bool operator==(const PartProof&, const PartProof&) = default;
 };

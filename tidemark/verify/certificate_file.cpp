@@ -31,7 +31,10 @@ Json hash_json(const std::optional<Hash128>& hash) { return hash ? Json(hash->he
 Json body_of(const Certificate& c) {
   Json parts = Json::array();
   for (const PartProof& part : c.parts)
-    parts.push_back(Json{{"bound_ps", part.bound_ps}, {"entries", part.entries}, {"prices", part.prices}});
+    parts.push_back(Json{{"bound_ps", part.bound_ps},
+                         {"entries", part.entries},
+                         {"unit_bytes", part.unit_bytes},
+                         {"prices", part.prices}});
   return Json{{"format", kFormat},
               {"version", kMajor},
               {"minor", kMinor},
@@ -185,6 +188,7 @@ class Reader {
     PartProof part;
     part.bound_ps = count(json, "bound_ps", place);
     part.entries = count(json, "entries", place);
+    part.unit_bytes = count(json, "unit_bytes", place);
     const std::string at = place + ": prices";
     for (const ReadJson& item : list(json, "prices", place)) {
       const std::int64_t price = count_of(item, at);

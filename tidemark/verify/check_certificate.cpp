@@ -124,7 +124,8 @@ class Check {
     const PathCheck check = look_for_path(episode, peaks, lines,
                                           {.room_bytes = c_.room_bytes,
                                            .target_ps = part.bound_ps - 1,
-                                           .max_entries = std::min(part.entries, kMostEntries - entries_)});
+                                           .max_entries = std::min(part.entries, kMostEntries - entries_),
+                                           .unit_bytes = part.unit_bytes});
     entries_ += check.entries;
     if (check.answer == PathAnswer::kFound)
       return fail(

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "tidemark/verify/whole_units.h"
 
 namespace tidemark::verify {
 
@@ -31,6 +34,8 @@ struct Part {
   std::int64_t kept = 0;  // by the arc's groups from here on
   bool any_saved = false;
 };
+
+constexpr std::int64_t kCellsPerEntry = 16;  // which take so much less time
 
 enum class Fate : std::uint8_t { kOpen, kSaved, kAgain };
 
@@ -70,6 +75,15 @@ class Pass {
 
   PathCheck run() {
     find_least_kept();
+    if (q_.unit_bytes > 0) {
+      units_.emplace(e_, peaks_, lines_,
+                     UnitQuestion{.room_bytes = q_.room_bytes,
+                                  .target_ps = q_.target_ps,
+                                  .unit_bytes = q_.unit_bytes,
+                                  .max_cells = std::min(q_.max_entries, kNoWay / kCellsPerEntry) * kCellsPerEntry});
+      check_.entries += (units_->cells() + kCellsPerEntry - 1) / kCellsPerEntry;
+      if (!units_->is_complete()) return {PathAnswer::kTooManyEntries, check_.entries, 0};
+    }
     std::vector<std::uint32_t> first_user(e_.state_count, 0);  // after which a state's ways are not needed
     for (std::size_t a = e_.arcs.size(); a-- > 0;) first_user[e_.arcs[a].to] = e_.arcs[a].from;
     ways_.assign(e_.state_count, {});
@@ -110,6 +124,7 @@ class Pass {
     check_.entries += static_cast<std::int64_t>(after.size());
     if (!decide_groups(after)) return;
     add_up_rest();
+    if (units_ && !add_up_units(peaks_.from_state[arc_.to])) return;
     const bool is_plain_arc = is_plain(arc_);
     const ArcGap last = arc_.before.empty() ? ArcGap{} : arc_.before.back();
     std::vector<Part> parts;
@@ -168,6 +183,40 @@ class Pass {
       }
   }
 
+  // By position: the least time of the way to the arc and the groups before it, by the units that may be kept.
+  // False: they are too many.
+  bool add_up_units(std::int64_t after) {
+    const std::int64_t most = units_->units_of(q_.room_bytes - after) - units_->units_of(arc_.keep_bytes);
+    rows_.assign(arc_.groups.size() + 1, {});
+    rows_[0] = units_->row(arc_.from);
+    rows_[0].cut(units_->units_of(cap_));
+    std::int64_t cells = 0;
+    for (std::size_t g = 0; g < arc_.groups.size(); ++g) {
+      const std::int64_t units = units_->units_of(arc_.groups[g].bytes);
+      cells += rows_[g].size_with(units, most);
+      if (cells > kMostCells) {
+        check_.entries = q_.max_entries + 1;
+        return false;
+      }
+      rows_[g + 1] = rows_[g];
+      if (fates_[g] == Fate::kOpen)
+        rows_[g + 1].add_group(units, arc_.groups[g].time_ps, most);
+      else if (fates_[g] == Fate::kSaved)
+        rows_[g + 1].first += units;
+      else
+        for (std::int64_t& ps : rows_[g + 1].ps) ps += arc_.groups[g].time_ps;
+    }
+    check_.entries += cells / kCellsPerEntry;
+    return true;
+  }
+
+  // The same by whole units.
+  bool may_stay_whole(const Part& part, std::size_t j, std::int64_t room, std::int64_t own_room) const {
+    std::int64_t least = rows_[j].at(units_->units_of(room));
+    if (own_room < room && least != kNoWay) least = std::max(least, rows_[0].at(units_->units_of(own_room)));
+    return least != kNoWay && part.ps <= q_.target_ps && least <= q_.target_ps - part.ps;
+  }
+
   // Whether a path that ends like this, with the groups before `j` still to come, may fit and take at most the target.
   bool may_stay(const Part& part, std::size_t j) {
     const std::int64_t room = q_.room_bytes - part.peak;
@@ -179,7 +228,7 @@ class Pass {
       for (std::size_t k = 0; k < count_; ++k)
         if (narrow_way_[k] + rest_[j * count_ + k] - static_cast<Int128>(lines_.prices()[k]) * room > left)
           return false;
-      return true;
+      return !units_ || may_stay_whole(part, j, room, own_room);
     }
     // Values rise and then fall with the price; parts mostly come in the order of their peaks.
     const auto value = [&](std::size_t k) {
@@ -198,7 +247,7 @@ class Pass {
       best = next;
       --line_;
     }
-    return best <= left;
+    return best <= left && (!units_ || may_stay_whole(part, j, room, own_room));
   }
 
   // Parts ascend in their peaks and descend in their times, before and after.
@@ -315,15 +364,17 @@ class Pass {
   std::vector<std::int64_t> least_kept_;  // by state: the fewest bytes that a way there keeps
   std::vector<std::vector<Way>> ways_;    // by state
   PathCheck check_;
+  std::optional<WholeUnits> units_;
 
   // Of the arc at hand.
   Arc arc_;
   std::int64_t cap_ = 0;
   std::vector<Int128> way_;  // by price: the way to it
   std::vector<Int128> narrow_way_ = std::vector<Int128>(lines_.prices().size());
-  std::vector<Int128> rest_;  // by position and price
-  std::vector<Fate> fates_;   // by group
-  std::size_t line_ = 0;      // the price that was best last
+  std::vector<Int128> rest_;   // by position and price
+  std::vector<Fate> fates_;    // by group
+  std::vector<UnitRow> rows_;  // by position, with whole units
+  std::size_t line_ = 0;       // the price that was best last
 };
 
 }  // namespace

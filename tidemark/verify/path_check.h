@@ -17,6 +17,7 @@ struct PathQuestion {
   std::int64_t room_bytes = 0;
   std::int64_t target_ps = 0;
   std::int64_t max_entries = 0;  // ways looked at
+  std::int64_t unit_bytes = 0;   // also bound ways by whole units of that size (whole_units.h); 0: not
 };
 
 enum class PathAnswer : std::uint8_t { kNone, kFound, kTooManyEntries };
