@@ -1,6 +1,8 @@
 #include "brute_force.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "tidemark/memory/replay.h"
 #include "tidemark/plan/groups.h"
@@ -12,7 +14,8 @@ namespace {
 
 using namespace step;
 
-// The legal units of one call.
+// The legal units of one call. Whether what is common to them is legal is asked of plan/ twice, with the least saved
+// and with the most; what lies between differs by whole groups that may be saved or not.
 std::vector<plan::Unit> units_of(const Step& step, const plan::EventIndex& index, CallId call, std::size_t most) {
   std::vector<plan::Unit> units;
   if (const PassKind kind = step[step[call].pass].kind; kind != PassKind::kForward && kind != PassKind::kLoss)
@@ -21,16 +24,24 @@ std::vector<plan::Unit> units_of(const Step& step, const plan::EventIndex& index
   const auto groups = plan::find_groups(step, index, call);
   for (const plan::Group& group : groups) unit.preserve_rng = unit.preserve_rng || group.is_random;
   std::vector<const plan::Group*> free;
-  for (const plan::Group& group : groups)
-    if (group.can_save()) free.push_back(&group);
-  if (free.size() > 16) return {};
-  for (std::uint32_t bits = 0; bits < (1u << free.size()) && units.size() <= most; ++bits) {
-    unit.saved_ops.clear();
+  std::vector<OpId> certain;
+  for (const plan::Group& group : groups) {
+    if (!group.can_save()) continue;
+    if (group.must_save)
+      certain.insert(certain.end(), group.savers.begin(), group.savers.end());
+    else
+      free.push_back(&group);
+  }
+  const std::uint64_t count = std::uint64_t{1} << std::min<std::size_t>(free.size(), 40);
+  for (std::uint64_t bits = 0; bits < count && units.size() <= most; ++bits) {
+    unit.saved_ops = certain;
     for (std::size_t i = 0; i < free.size(); ++i)
       if ((bits >> i & 1) != 0)
         unit.saved_ops.insert(unit.saved_ops.end(), free[i]->savers.begin(), free[i]->savers.end());
     std::sort(unit.saved_ops.begin(), unit.saved_ops.end());
-    if (plan::check(step, index, {{unit}}).empty()) units.push_back(unit);
+    const bool is_end = bits == 0 || bits + 1 == count;
+    if (is_end && !plan::check(step, index, {{unit}}).empty()) return {};
+    units.push_back(unit);
   }
   return units;
 }
@@ -48,9 +59,11 @@ class Enumeration {
               [](const auto& a, const auto& b) { return a.region.begin < b.region.begin; });
   }
 
+  // All of them, if there are at most `most`; else none.
   std::int64_t run() {
-    choose(0, 0);
-    return count_;
+    const std::int64_t count = count_all();
+    if (count <= most_) choose(0, 0);
+    return count;
   }
 
  private:
@@ -59,14 +72,21 @@ class Enumeration {
     std::vector<plan::Unit> units;
   };
 
+  // How many plans there are, or most + 1.
+  std::int64_t count_all() const {
+    std::vector<std::int64_t> from(calls_.size() + 1, 1);  // by call: of those from it on
+    for (std::size_t i = calls_.size(); i-- > 0;) {
+      std::size_t next = i + 1;
+      while (next < calls_.size() && calls_[next].region.begin < calls_[i].region.end) ++next;
+      from[i] = std::min(most_ + 1, from[i + 1] + static_cast<std::int64_t>(calls_[i].units.size()) * from[next]);
+    }
+    return from[0];
+  }
+
   // From the i-th call on, where those that begin before `free_from` lie inside a unit.
   void choose(std::size_t i, std::uint32_t free_from) {
     while (i < calls_.size() && calls_[i].region.begin < free_from) ++i;
-    if (count_ > most_) return;
-    if (i == calls_.size()) {
-      if (++count_ <= most_) visit_(plan_);
-      return;
-    }
+    if (i == calls_.size()) return visit_(plan_);
     choose(i + 1, free_from);
     for (const plan::Unit& unit : calls_[i].units) {
       plan_.units.push_back(unit);
@@ -79,7 +99,6 @@ class Enumeration {
   const std::function<void(const plan::Plan&)>& visit_;
   std::vector<Call> calls_;
   plan::Plan plan_;
-  std::int64_t count_ = 0;
 };
 
 }  // namespace
@@ -91,14 +110,21 @@ std::int64_t for_each_plan(const Step& step, std::int64_t most, const std::funct
 std::vector<Tried> try_all(const Step& step, const planner::Times& times, std::int64_t most,
                            const memory::WorkspaceTable* workspace, std::int64_t round_to_bytes) {
   const plan::EventIndex index = plan::index_events(step);
+  const memory::Replayer replayer(
+      step,
+      {.workspace = workspace, .round_to_bytes = round_to_bytes, .keep_alive_at_peak = false, .runner_up_count = 0});
   std::vector<Tried> tried;
-  const std::int64_t count = for_each_plan(step, most, [&](const plan::Plan& plan) {
-    const memory::Timeline timeline = memory::replay(
-        step, plan,
-        {.workspace = workspace, .round_to_bytes = round_to_bytes, .keep_alive_at_peak = false, .runner_up_count = 0});
-    tried.push_back({plan, timeline.peak.total_bytes, planner::recompute_ps(step, index, times, plan)});
+  std::map<std::pair<CallId, std::vector<OpId>>, std::int64_t> price;
+  for_each_plan(step, most, [&](const plan::Plan& plan) {
+    // Every unit has its price, whatever the others are.
+    std::int64_t ps = 0;
+    for (const plan::Unit& unit : plan.units) {
+      const auto [found, is_new] = price.try_emplace({unit.call, unit.saved_ops}, 0);
+      if (is_new) found->second = planner::recompute_ps(step, index, times, {{unit}});
+      ps += found->second;
+    }
+    tried.push_back({plan, replayer.run(plan).peak.total_bytes, ps});
   });
-  if (count > most) tried.clear();
   return tried;
 }
 

@@ -12,7 +12,8 @@
 namespace tidemark::test {
 
 // Every legal plan of a step, by plan/ alone: the planner's own idea of what a plan may be is not used. A unit keeps
-// the RNG state when a random op runs in it. Returns how many there are, or stops after `most` (and returns most + 1).
+// the RNG state when a random op runs in it. Returns how many there are; with more than `most`, none is visited and the
+// answer is most + 1.
 std::int64_t for_each_plan(const step::Step& step, std::int64_t most,
                            const std::function<void(const plan::Plan&)>& visit);
 

@@ -32,7 +32,7 @@ class Program {
     for (const StorageId storage : at_end_) b_.free(storage);
     for (const SaveId save : late_) b_.release(save);
     planner::Times times;
-    for (std::size_t i = 0; i < b_.tables().ops.size(); ++i) times.op_ps.push_back(time());
+    for (std::uint32_t i = 0; i < b_.tables().ops.size(); ++i) times.op_ps.push_back(OpId(i) == free_op_ ? 0 : time());
     times.region_ps = random_.chance(60) ? 0 : random_.between(0, 3);
     times.region_save_ps = random_.chance(70) ? 0 : random_.between(0, 2);
     times.region_rng_ps = random_.chance(60) ? 0 : random_.between(0, 2);
@@ -48,7 +48,9 @@ class Program {
 
   StringId device() { return b_.intern("cpu"); }
 
-  std::int64_t bytes() {
+  std::int64_t bytes() { return options_.bytes_factor * some_bytes(); }
+
+  std::int64_t some_bytes() {
     switch (scale_) {
       case 0:
         return random_.between(0, 4);  // ties, zeros
@@ -73,11 +75,18 @@ class Program {
   }
   StorageId storage_of(TensorId t) const { return b_.tables().tensors[t.index()].storage; }
 
+  // A gradient.
+  Output made_in_backward() {
+    const std::int64_t size = options_.light_backward ? bytes() / 8 : bytes();
+    return {tensor(b_.add_storage({size, device(), Role::kPlain, {}})), AliasKind::kFresh, 0};
+  }
+
   Output fresh() { return {tensor(b_.add_storage({bytes(), device(), Role::kPlain, {}})), AliasKind::kFresh, 0}; }
 
   void add_modules() {
     const auto add = [&](ModuleId parent, int i) {
-      return b_.add_module({parent, b_.intern(parent.is_none() ? "" : fmt::format("m{}", i)), b_.intern("Block")});
+      return b_.add_module(
+          {parent, b_.intern(parent.is_none() ? "" : fmt::format("{}{}", options_.name, i)), b_.intern("Block")});
     };
     tree_.push_back({add({}, 0), {}});
     const auto children = random_.between(1, options_.max_children);
@@ -132,7 +141,28 @@ class Program {
     for (std::int64_t i = random_.between(1, most); i > 0; --i) {
       op(id);
       maybe_free(55);
+      if (forward_ops_++ == options_.free_op) add_free_op(id);
     }
+  }
+
+  // Nothing of it depends on chance, so that the rest of the step stays the same.
+  void add_free_op(CallId id) {
+    const StorageId storage = b_.add_storage({0, device(), Role::kPlain, {}});
+    free_op_ = b_.add_op({.name = "aten.mm.default",
+                          .pass = pass_,
+                          .call = id,
+                          .node = {},
+                          .region = {},
+                          .inputs = std::vector<TensorId>{live_.back()},
+                          .outputs = std::vector<Output>{{tensor(storage), AliasKind::kFresh, 0}},
+                          .args = {},
+                          .source = {},
+                          .group = {},
+                          .flags = {}});
+    b_.begin(free_op_);
+    b_.alloc(storage);
+    b_.end(free_op_);
+    b_.free(storage);
   }
 
   TensorId some_live() {
@@ -152,7 +182,7 @@ class Program {
       return;
     }
     OpFlags flags;
-    if (random_.chance(9)) flags = flags | OpFlag::kRandom;
+    if (random_.chance(9) && options_.is_random) flags = flags | OpFlag::kRandom;
     if (random_.chance(3)) flags = flags | OpFlag::kMustSave;
     Node node;
     const bool has_node = random_.chance(85);
@@ -245,10 +275,10 @@ class Program {
         b_.unpack(save);
         inputs.push_back(b_.tables().saves[save.index()].tensor);
       }
-      const Output made = fresh();
+      const Output made = made_in_backward();
       run_op(node.call, "aten.mm.default", inputs, {made}, {}, node.id);
       if (random_.chance(25)) {
-        const Output weight = fresh();
+        const Output weight = made_in_backward();
         run_op(node.call, "aten.mm.default", inputs, {weight}, {}, node.id);
         if (random_.chance(70))
           at_end_.push_back(storage_of(weight.tensor));
@@ -285,6 +315,8 @@ class Program {
   StepBuilder b_;
   PassId pass_;
   std::int64_t sequence_ = 0;
+  int forward_ops_ = 0;
+  OpId free_op_;
   std::vector<std::pair<ModuleId, std::vector<std::size_t>>> tree_;
   std::vector<std::uint32_t> counts_;
   std::vector<TensorId> parameters_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "tidemark/planner/space.h"
 #include "tidemark/step/step.h"
@@ -11,6 +12,12 @@ struct RandomTrainingOptions {
   int max_children = 3;
   int max_ops = 3;          // of one call, between calls inside it
   bool may_be_odd = false;  // nodes that never run, saves that go early or late: what no engine does in the usual case
+  bool light_backward = false;  // gradients of an eighth: what is kept for backward decides peaks
+  // The rest leaves the step as it is but for what is said.
+  bool is_random = true;          // false: no op draws random numbers
+  std::int64_t bytes_factor = 1;  // of every storage
+  std::string name = "m";         // of modules, before their numbers
+  int free_op = -1;               // after so many ops of the forward, one that takes nothing: no bytes, no time
 };
 
 // A training step as autograd runs one, made at random and small enough to try every plan: nested module calls, some

@@ -591,11 +591,9 @@ void check_options(const ReplayOptions& options) {
        .remedy = {}});
 }
 
-}  // namespace
-
-Timeline replay(const Step& step, const plan::Plan& plan, const ReplayOptions& options) {
-  check_options(options);
-  const Setup setup = detail::prepare(step, plan, options);
+Timeline replay_one(const Step& step, const plan::Plan& plan, const ReplayOptions& options,
+                    const detail::Common& common) {
+  const Setup setup = detail::prepare(step, plan, options, common);
   Timeline timeline;
   Replay whole(step, setup, options, {options.keep_changes, options.runner_up_count});
   whole.run();
@@ -605,5 +603,28 @@ Timeline replay(const Step& step, const plan::Plan& plan, const ReplayOptions& o
   timeline.alive_at_peak = up_to_peak.run_to_watched(timeline.peak_change);
   return timeline;
 }
+
+}  // namespace
+
+Timeline replay(const Step& step, const plan::Plan& plan, const ReplayOptions& options) {
+  check_options(options);
+  const bool is_watched =
+      std::any_of(plan.units.begin(), plan.units.end(), [](const plan::Unit& unit) { return !unit.saved_ops.empty(); });
+  return replay_one(step, plan, options, detail::prepare_all(step, options, is_watched));
+}
+
+struct Replayer::Prepared {
+  detail::Common common;
+};
+
+Replayer::Replayer(const Step& step, const ReplayOptions& options) : step_(&step), options_(options) {
+  check_options(options);
+  prepared_ = std::make_unique<const Prepared>(Prepared{detail::prepare_all(step, options, true)});
+}
+Replayer::Replayer(Replayer&&) noexcept = default;
+Replayer& Replayer::operator=(Replayer&&) noexcept = default;
+Replayer::~Replayer() = default;
+
+Timeline Replayer::run(const plan::Plan& plan) const { return replay_one(*step_, plan, options_, prepared_->common); }
 
 }  // namespace tidemark::memory

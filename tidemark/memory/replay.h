@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "tidemark/memory/timeline.h"
 #include "tidemark/memory/workspace.h"
@@ -30,5 +31,24 @@ struct ReplayOptions {
 //
 // Throws: Error when the plan cannot be one of this step, or a total does not fit 63 bits.
 Timeline replay(const step::Step& step, const plan::Plan& plan, const ReplayOptions& options = {});
+
+// The same for many plans of one step: what does not depend on the plan is worked out once. Refers to the step and to
+// the workspace table, which must live longer.
+class Replayer {
+ public:
+  // Throws: as replay() does, of the options and the table.
+  explicit Replayer(const step::Step& step, const ReplayOptions& options = {});
+  Replayer(Replayer&&) noexcept;
+  Replayer& operator=(Replayer&&) noexcept;
+  ~Replayer();
+
+  Timeline run(const plan::Plan& plan) const;
+
+ private:
+  struct Prepared;
+  const step::Step* step_;
+  ReplayOptions options_;
+  std::unique_ptr<const Prepared> prepared_;
+};
 
 }  // namespace tidemark::memory

@@ -32,15 +32,17 @@ Category by_role(Role role) {
 
 class Preparation {
  public:
-  Preparation(const Step& step, const plan::Plan& plan, const ReplayOptions& options)
-      : step_(step), t_(step.tables()), plan_(plan), options_(options) {}
+  Preparation(const Step& step, const plan::Plan& plan, const ReplayOptions& options, const Common& common)
+      : step_(step),
+        t_(step.tables()),
+        plan_(plan),
+        options_(options),
+        common_(common),
+        s_{.index = common.index, .row_of_op = common.row_of_op},
+        kept_(common.is_saved) {}
 
   Setup run() {
-    s_.index = plan::index_events(step_);
     plan::require_replayable(step_, s_.index, plan_);
-    if (options_.workspace != nullptr) s_.row_of_op = join_workspace(step_, *options_.workspace);
-    kept_.assign(t_.storages.size(), 0);
-    for (const Save& save : t_.saves) kept_[step_[save.tensor].storage.index()] = 1;
     add_units();
     find_categories();
     return std::move(s_);
@@ -55,10 +57,6 @@ class Preparation {
     s_.is_cached.assign(t_.storages.size(), 0);
     s_.is_watched_op.assign(t_.ops.size(), 0);
     seen_in_unit_.assign(t_.storages.size(), kNoUnit);
-    const bool some_are_watched =
-        std::any_of(plan_.units.begin(), plan_.units.end(), [](const plan::Unit& u) { return !u.saved_ops.empty(); });
-    if (options_.workspace != nullptr && some_are_watched)
-      watched_row_of_op_ = join_workspace(step_, *options_.workspace, true);
     for (std::uint32_t i = 0; i < plan_.units.size(); ++i) add_unit(i, plan_.units[i]);
   }
 
@@ -93,7 +91,8 @@ class Preparation {
       // Only a checkpoint that saves some ops has a dispatch mode.
       const bool is_watched = !facts.saved_ops.empty();
       if (is_watched && step_[OpId(event.id)].flags.has(OpFlag::kUnwatched)) s_.is_watched_op[event.id] = 1;
-      if (is_watched && !watched_row_of_op_.empty()) s_.row_of_op[event.id] = watched_row_of_op_[event.id];
+      if (is_watched && !common_.watched_row_of_op.empty())
+        s_.row_of_op[event.id] = common_.watched_row_of_op[event.id];
       for (const TensorId input : step_.inputs(step_[OpId(event.id)])) add_input(number, facts, input);
     } else if (event.kind == EventKind::kPack && t_.saves[event.id].hooked) {
       add_input(number, facts, t_.saves[event.id].tensor);
@@ -137,17 +136,29 @@ class Preparation {
   const StepTables& t_;
   const plan::Plan& plan_;
   const ReplayOptions& options_;
+  const Common& common_;
   Setup s_;
   std::vector<std::uint8_t> kept_;  // by storage: some save, frame or cache refers to it
   std::vector<std::uint32_t> seen_in_unit_;
-  std::vector<std::uint32_t> watched_row_of_op_;
   std::vector<StorageId> outputs_;
 };
 
 }  // namespace
 
-Setup prepare(const Step& step, const plan::Plan& plan, const ReplayOptions& options) {
-  return Preparation(step, plan, options).run();
+Common prepare_all(const Step& step, const ReplayOptions& options, bool is_watched) {
+  Common common;
+  common.index = plan::index_events(step);
+  if (options.workspace != nullptr) {
+    common.row_of_op = join_workspace(step, *options.workspace);
+    if (is_watched) common.watched_row_of_op = join_workspace(step, *options.workspace, true);
+  }
+  common.is_saved.assign(step.tables().storages.size(), 0);
+  for (const Save& save : step.tables().saves) common.is_saved[step[save.tensor].storage.index()] = 1;
+  return common;
+}
+
+Setup prepare(const Step& step, const plan::Plan& plan, const ReplayOptions& options, const Common& common) {
+  return Preparation(step, plan, options, common).run();
 }
 
 void distinct_outputs(const Step& step, OpId op, std::vector<StorageId>& storages) {

@@ -23,17 +23,22 @@ Times times_of(const cost::StepCost& cost) {
   return times;
 }
 
-std::int64_t peak_of(const Step& step, const plan::Plan& plan, const PlannerOptions& options) {
-  const bool is_reserved = options.against == Against::kReserved;
-  const memory::Timeline timeline =
-      memory::replay(step, plan,
-                     {.workspace = options.workspace,
-                      .round_to_bytes = options.against == Against::kExact ? 1 : kCudaRoundingBytes,
-                      .keep_changes = is_reserved,
-                      .keep_alive_at_peak = false,
-                      .runner_up_count = 0});
-  if (!is_reserved) return timeline.peak.total_bytes;
+memory::ReplayOptions replay_options(const PlannerOptions& options) {
+  return {.workspace = options.workspace,
+          .round_to_bytes = options.against == Against::kExact ? 1 : kCudaRoundingBytes,
+          .keep_changes = options.against == Against::kReserved,
+          .keep_alive_at_peak = false,
+          .runner_up_count = 0};
+}
+
+std::int64_t peak_of(const memory::Replayer& replayer, const Step& step, const plan::Plan& plan, Against against) {
+  const memory::Timeline timeline = replayer.run(plan);
+  if (against != Against::kReserved) return timeline.peak.total_bytes;
   return memory::use_caching_allocator(step, timeline, {}).peak_reserved_bytes;
+}
+
+std::int64_t peak_of(const Step& step, const plan::Plan& plan, const PlannerOptions& options) {
+  return peak_of(memory::Replayer(step, replay_options(options)), step, plan, options.against);
 }
 
 std::int64_t room_of(const PlannerOptions& options) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tidemark/cost/step_cost.h"
+#include "tidemark/memory/replay.h"
 #include "tidemark/memory/workspace.h"
 #include "tidemark/plan/plan.h"
 #include "tidemark/plan/policies.h"
@@ -95,5 +96,8 @@ Times times_of(const cost::StepCost& cost);
 
 // The peak of a step under a plan, in the bytes that a budget is about.
 std::int64_t peak_of(const step::Step& step, const plan::Plan& plan, const PlannerOptions& options);
+// The same for many plans, by a replayer with these options.
+memory::ReplayOptions replay_options(const PlannerOptions& options);
+std::int64_t peak_of(const memory::Replayer& replayer, const step::Step& step, const plan::Plan& plan, Against against);
 
 }  // namespace tidemark::planner

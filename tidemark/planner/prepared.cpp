@@ -6,10 +6,15 @@
 #include <utility>
 
 #include "tidemark/base/rounding.h"
+#include "tidemark/planner/floors.h"
+#include "tidemark/planner/ordered.h"
 
 namespace tidemark::planner {
 
 namespace {
+
+// Of the work allowed, one part in so many is for judging plans one by one.
+constexpr std::int64_t kShareOfOrder = 20;
 
 // The search for one budget.
 class Search {
@@ -56,6 +61,7 @@ class Search {
 
   void search() {
     if (room_bytes_ < floor_bytes_ && is_whole_) return infeasible();
+    if (p_.is_smallest_proved() && room_bytes_ < p_.smallest().peak_bytes) return infeasible();
     // The model never says more than a replay, so that what it finds first is a bound for all plans; where it says
     // less, or fragments of a cache come on top, smaller budgets are tried until a replay agrees.
     constexpr int kTries = 6;
@@ -73,11 +79,13 @@ class Search {
       note(judged);
       if (judged.peak_bytes <= room_bytes_) {
         const bool is_proved = is_first && is_whole_ && solution.end == SolveEnd::kOptimal;
-        return finish(is_proved);
+        if (is_first || !p_.can_order()) return finish(is_proved);
+        break;
       }
       is_first = false;
       model_budget -= judged.peak_bytes - room_bytes_;
     }
+    if (!is_first && p_.can_order()) return settle();
     if (best_) return finish(false);
     if (is_first || room_bytes_ >= floor_bytes_) {
       take(smaller_ ? *smaller_ : p_.smallest(), Termination::kLimit);
@@ -85,6 +93,30 @@ class Search {
       return;
     }
     infeasible();
+  }
+
+  // All paths of the model, cheapest first, until a replay agrees with one.
+  void settle() {
+    const std::int64_t work = max_work_ / kShareOfOrder;
+    OrderedPaths ordered(p_.solver().problem(), By::kTime, room_bytes_, work);
+    std::int64_t judged_work = 0;
+    bool is_limit = false;
+    while (!is_limit) {
+      const auto paths = ordered.next(best_ ? best_->recompute_ps - 1 : kNoPath - 1);
+      if (!paths) break;
+      const Judged judged = p_.judge(plan_of(p_.space(), p_.solver().problem(), *paths));
+      note(judged);
+      judged_work += p_.replay_work();
+      is_limit = ordered.work() + judged_work > work;
+    }
+    result_.statistics.work += ordered.work() + judged_work;
+    is_limit = is_limit || ordered.reached_limit();
+    if (!is_limit && !best_) return infeasible();
+    const std::int64_t reached = best_ ? std::min(ordered.bound(), best_->recompute_ps) : ordered.bound();
+    result_.bound_ps = std::max(result_.bound_ps, reached);
+    if (best_) return finish(!is_limit);
+    take(smaller_ ? *smaller_ : p_.smallest(), Termination::kLimit);
+    result_.plan = {};
   }
 
   // What another method found, and nothing else.
@@ -139,6 +171,18 @@ class Search {
   PlanResult result_;
 };
 
+// In a small step, more may be tried both ways.
+Problem build_whole_problem(const step::Step& step, const Space& space, ProblemOptions options) {
+  constexpr std::size_t kFewEvents = 1000;
+  constexpr std::size_t kFewCandidates = 12;
+  constexpr std::size_t kManyConditions = 11;
+  Problem problem = build_problem(step, space, options);
+  if (problem.is_whole || step.tables().events.size() > kFewEvents || space.candidates.size() > kFewCandidates)
+    return problem;
+  options.max_conditions = kManyConditions;
+  return build_problem(step, space, options);
+}
+
 }  // namespace
 
 ProblemOptions problem_options(const PlannerOptions& options) {
@@ -159,10 +203,14 @@ MethodInput method_input(const PlanningInput& input, std::int64_t room_bytes) {
 }
 
 PreparedStep::PreparedStep(const step::Step& step, const cost::StepCost& cost, const PlannerOptions& options)
-    : step_(step), options_(options), times_(times_of(cost)), space_(find_space(step, times_, options.space)) {
+    : step_(step),
+      options_(options),
+      times_(times_of(cost)),
+      space_(find_space(step, times_, options.space)),
+      replayer_(step, replay_options(options)) {
   none_ = judge({});
   smallest_ = none_;
-  solver_ = std::make_unique<ExactSolver>(build_problem(step, space_, problem_options(options)));
+  solver_ = std::make_unique<ExactSolver>(build_whole_problem(step, space_, problem_options(options)));
   try_policies();
   find_smallest();
 }
@@ -173,7 +221,7 @@ PlanResult PreparedStep::plan(std::int64_t room_bytes, std::int64_t max_work) co
 
 Judged PreparedStep::judge(plan::Plan plan) const {
   Judged judged;
-  judged.peak_bytes = peak_of(step_, plan, options_);
+  judged.peak_bytes = peak_of(replayer_, step_, plan, options_.against);
   judged.recompute_ps = plan.units.empty() ? 0 : recompute_ps(step_, space_.index, times_, plan);
   judged.plan = std::move(plan);
   return judged;
@@ -205,12 +253,39 @@ bool PreparedStep::is_of_space(const plan::Plan& plan) const {
          wishes.rng != RngRule::kNever;
 }
 
+bool PreparedStep::can_order() const {
+  const Problem& problem = solver_->problem();
+  return problem.is_whole && options_.against != Against::kReserved;
+}
+
+std::int64_t PreparedStep::replay_work() const { return static_cast<std::int64_t>(step_.tables().events.size()); }
+
 void PreparedStep::find_smallest() {
   Judged judged = judge(plan_of(space_, solver_->problem(), solver_->smallest_paths()));
   if (judged.peak_bytes < smallest_.peak_bytes) smallest_ = judged;
   known_.push_back(std::move(judged));
   is_smallest_proved_ = solver_->problem().is_whole && options_.against != Against::kReserved &&
                         smallest_.peak_bytes == solver_->smallest_peak_bytes();
+  constexpr std::int64_t kWork = 2'000'000;
+  if (!is_smallest_proved_ && can_order()) look_for_smaller(kWork);
+}
+
+// All paths of the model, lowest first, until none can be lower than the lowest by replay.
+void PreparedStep::look_for_smaller(std::int64_t work) {
+  OrderedPaths ordered(solver_->problem(), By::kPeak, smallest_.peak_bytes - 1, work);
+  std::int64_t judged_work = 0;
+  while (ordered.work() + judged_work <= work) {
+    const auto paths = ordered.next(smallest_.peak_bytes - 1);
+    if (!paths) {
+      is_smallest_proved_ = !ordered.reached_limit();
+      return;
+    }
+    Judged judged = judge(plan_of(space_, solver_->problem(), *paths));
+    judged_work += replay_work();
+    if (judged.peak_bytes >= smallest_.peak_bytes) continue;
+    smallest_ = judged;
+    known_.push_back(std::move(judged));
+  }
 }
 
 }  // namespace tidemark::planner

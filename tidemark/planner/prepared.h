@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "tidemark/memory/replay.h"
 #include "tidemark/planner/build_problem.h"
 #include "tidemark/planner/exact.h"
 #include "tidemark/planner/methods.h"
@@ -57,10 +58,15 @@ class PreparedStep {
   const std::vector<PolicyFigures>& policies() const { return policies_; }
 
   Judged judge(plan::Plan plan) const;
+  // What judging a plan counts as, in units of the search's work.
+  std::int64_t replay_work() const;
+  // Whether going through all paths in order helps where the model says less than a replay.
+  bool can_order() const;
 
  private:
   void try_policies();
   void find_smallest();
+  void look_for_smaller(std::int64_t work);
   // Whether the user's wishes allow it.
   bool is_of_space(const plan::Plan& plan) const;
 
@@ -68,6 +74,7 @@ class PreparedStep {
   PlannerOptions options_;
   Times times_;
   Space space_;
+  memory::Replayer replayer_;
   std::unique_ptr<ExactSolver> solver_;
   Judged none_;
   Judged smallest_;

@@ -1,0 +1,350 @@
+#include "step_trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "../support/random.h"
+#include "../support/random_training.h"
+#include "../support/random_workspace.h"
+#include "brute_force.h"
+#include "step_cost.h"
+#include "tidemark/base/rounding.h"
+#include "tidemark/planner/prepared.h"
+
+namespace tidemark::test {
+
+namespace {
+
+using namespace step;
+using planner::PlannerOptions;
+using planner::PlanResult;
+using planner::Termination;
+
+constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kMostFaults = 20;
+constexpr std::size_t kFewestUnits = 3;
+constexpr std::size_t kFewestPlans = 20;
+
+// What the steps of a campaign are, by seed.
+struct Kind {
+  RandomTrainingOptions training;
+  bool has_workspace = false;
+  bool is_rounded = false;
+};
+
+Kind kind_of(std::uint64_t seed) {
+  Random random(seed * 31 + 7);
+  Kind kind;
+  kind.training.max_children = static_cast<int>(random.between(2, 4));
+  kind.training.max_ops = static_cast<int>(random.between(2, 3));
+  kind.training.light_backward = random.chance(80);
+  kind.training.is_random = random.chance(40);
+  const std::uint64_t which = random.below(20);
+  kind.is_rounded = which >= 13 && which < 17;
+  kind.has_workspace = which >= 15 && which < 18;
+  kind.training.may_be_odd = which >= 18;
+  return kind;
+}
+
+// Storages that several module calls keep, as saves of theirs or as inputs.
+std::int64_t count_shared(const Step& step) {
+  const StepTables& t = step.tables();
+  std::set<std::pair<StorageId, CallId>> keeps;
+  std::vector<CallId> call_of_node(t.nodes.size());
+  for (const Op& op : t.ops)
+    if (op.node.has_value() && call_of_node[op.node.index()].is_none()) call_of_node[op.node.index()] = op.call;
+  for (const Save& save : t.saves) keeps.emplace(step[save.tensor].storage, call_of_node[save.node.index()]);
+  for (std::uint32_t i = 0; i < t.calls.size(); ++i)
+    for (const TensorId input : step.inputs(t.calls[i])) keeps.emplace(step[input].storage, CallId(i));
+  std::int64_t count = 0;
+  for (auto at = keeps.begin(); at != keeps.end();) {
+    auto next = at;
+    std::int64_t keepers = 0;
+    for (; next != keeps.end() && next->first == at->first; ++next) ++keepers;
+    if (keepers > 1 && step[at->first].role == Role::kPlain) ++count;
+    at = next;
+  }
+  return count;
+}
+
+using Flags = std::array<bool, kFeatureNames.size()>;
+bool& flag(Flags& flags, Feature feature) { return flags[static_cast<std::size_t>(feature)]; }
+
+Flags features_of(const RandomTraining& t, const Kind& kind, std::int64_t shared) {
+  const StepTables& tables = t.step.tables();
+  Flags flags = {};
+  flag(flags, Feature::kSharedStorages) = shared > 0;
+  flag(flags, Feature::kWorkspace) = kind.has_workspace;
+  flag(flags, Feature::kRounded) = kind.is_rounded;
+  flag(flags, Feature::kOdd) = kind.training.may_be_odd;
+  for (const Storage& storage : tables.storages) {
+    if (storage.bytes == 0) flag(flags, Feature::kZeroBytes) = true;
+    if (storage.bytes >= std::int64_t{1} << 53) flag(flags, Feature::kHugeBytes) = true;
+  }
+  for (const std::int64_t ps : t.times.op_ps)
+    if (ps == 0) flag(flags, Feature::kZeroTimes) = true;
+  for (const Call& call : tables.calls) {
+    if (call.parent.has_value() && t.step[call.parent].parent.has_value()) flag(flags, Feature::kNested) = true;
+    if (call.index > 0) flag(flags, Feature::kCalledTwice) = true;
+  }
+  for (const Pass& pass : tables.passes)
+    if (pass.micro_batch > 0) flag(flags, Feature::kMicroBatches) = true;
+  std::map<StorageId, std::set<CallId>> readers;
+  std::map<StorageId, std::uint32_t> made_in;  // how many calls had been entered
+  std::uint32_t entered = 0;
+  for (const Event& event : tables.events) {
+    if (event.kind == EventKind::kEnter) ++entered;
+    if (event.kind == EventKind::kAlloc) made_in[StorageId(event.id)] = entered;
+    if (event.kind != EventKind::kBegin) continue;
+    const Op& op = tables.ops[event.id];
+    if (op.flags.has(OpFlag::kRandom)) flag(flags, Feature::kRandom) = true;
+    if (op.flags.has(OpFlag::kMustSave)) flag(flags, Feature::kMustSave) = true;
+    for (const Output& output : t.step.outputs(op))
+      if (output.alias == AliasKind::kMutates) flag(flags, Feature::kInPlace) = true;
+    const PassKind pass = t.step[op.pass].kind;
+    if (pass != PassKind::kForward && pass != PassKind::kLoss) continue;
+    for (const TensorId input : t.step.inputs(op)) {
+      const StorageId storage = t.step[input].storage;
+      if (t.step[storage].role == Role::kParameter && readers[storage].insert(op.call).second &&
+          readers[storage].size() > 1)
+        flag(flags, Feature::kTiedWeights) = true;
+      const auto made = made_in.find(storage);
+      if (made != made_in.end() && made->second + 1 < entered) flag(flags, Feature::kSkips) = true;
+    }
+  }
+  return flags;
+}
+
+// The least time by peak: peaks rise, times fall.
+std::vector<std::pair<std::int64_t, std::int64_t>> frontier_of(const std::vector<Tried>& tried) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> all;
+  for (const Tried& one : tried) all.emplace_back(one.peak_bytes, one.time_ps);
+  std::sort(all.begin(), all.end());
+  std::vector<std::pair<std::int64_t, std::int64_t>> frontier;
+  for (const auto& point : all)
+    if (frontier.empty() || point.second < frontier.back().second) frontier.push_back(point);
+  return frontier;
+}
+
+class Trial {
+ public:
+  Trial(std::uint64_t seed, TrialCounts& counts) : seed_(seed), counts_(counts), kind_(kind_of(seed)) {}
+
+  void run(std::int64_t most) {
+    const RandomTraining t = random_training(seed_, kind_.training);
+    Random random(seed_);
+    memory::WorkspaceTable table;
+    if (kind_.has_workspace) table = likely_workspace(t.step, random);
+    PlannerOptions options;
+    options.workspace = kind_.has_workspace ? &table : nullptr;
+    options.against = kind_.is_rounded ? planner::Against::kRounded : planner::Against::kExact;
+    const cost::StepCost cost = cost_of(t.times);
+    const planner::Space space = planner::find_space(t.step, t.times);
+    if (space.candidates.size() >= kFewestUnits)
+      tried_ = try_all(t.step, t.times, most, options.workspace, kind_.is_rounded ? kCudaRoundingBytes : 1);
+    if (tried_.size() < kFewestPlans) {
+      ++counts_.passed_over;
+      return;
+    }
+    frontier_ = frontier_of(tried_);
+    const planner::PreparedStep prepared(t.step, cost, options);
+    note(t, prepared);
+    std::int64_t checked = 0;
+    PlanResult last;
+    for (const std::int64_t budget : budgets(random)) {
+      last = prepared.plan(budget, options.max_work);
+      check(budget, last);
+      ++checked;
+      options.budget_bytes = budget;
+    }
+    counts_.budgets.add(checked);
+    // The way that callers go.
+    const PlanResult same = planner::plan_step(t.step, cost, options);
+    if (same.plan != last.plan || same.termination != last.termination || same.bound_ps != last.bound_ps)
+      fault(counts_.wrong_figures, options.budget_bytes, "plan_step says something else");
+  }
+
+ private:
+  void note(const RandomTraining& t, const planner::PreparedStep& prepared) {
+    ++counts_.steps;
+    const planner::Problem& problem = prepared.solver().problem();
+    words_ = fmt::format("{}{}{}{}{}", problem.is_exact ? "" : " inexact", problem.is_whole ? "" : " partial",
+                         kind_.has_workspace ? " workspace" : "", kind_.is_rounded ? " rounded" : "",
+                         kind_.training.may_be_odd ? " odd" : "");
+    counts_.exact += problem.is_exact ? 1 : 0;
+    counts_.partial += problem.is_whole ? 0 : 1;
+    counts_.plans.add(static_cast<std::int64_t>(tried_.size()));
+    counts_.units.add(static_cast<std::int64_t>(prepared.space().candidates.size()));
+    const std::int64_t shared = count_shared(t.step);
+    counts_.shared.add(shared);
+    Flags flags = features_of(t, kind_, shared);
+    flag(flags, Feature::kTies) = has_tie();
+    for (std::size_t i = 0; i < flags.size(); ++i) counts_.features[i] += flags[i] ? 1 : 0;
+  }
+
+  bool has_tie() const {
+    for (std::size_t i = 0; i < frontier_.size(); ++i) {
+      const std::int64_t end = i + 1 < frontier_.size() ? frontier_[i + 1].first : kNoTime;
+      const auto is_best = [&](const Tried& one) { return one.time_ps == frontier_[i].second && one.peak_bytes < end; };
+      if (std::count_if(tried_.begin(), tried_.end(), is_best) > 1) return true;
+    }
+    return false;
+  }
+
+  // Every breakpoint and a byte on either side, a budget between, and more than enough.
+  std::vector<std::int64_t> budgets(Random& random) const {
+    std::set<std::int64_t> list;
+    for (const auto& [peak, ps] : frontier_)
+      for (const std::int64_t beside : {-1, 0, 1})
+        if (peak + beside >= 0) list.insert(peak + beside);
+    const std::int64_t least = frontier_.front().first;
+    list.insert(random.between(least, std::max(least, frontier_.back().first)));
+    return {list.begin(), list.end()};
+  }
+
+  void check(std::int64_t budget, const PlanResult& result) {
+    ++counts_.terminations[static_cast<std::size_t>(result.termination)];
+    const auto above = std::partition_point(frontier_.begin(), frontier_.end(),
+                                            [&](const auto& point) { return point.first <= budget; });
+    const std::int64_t best = above == frontier_.begin() ? kNoTime : std::prev(above)->second;
+    if (result.smallest_peak_bytes != frontier_.front().first)
+      fault(counts_.wrong_smallest, budget,
+            fmt::format("smallest peak {}, not {}", result.smallest_peak_bytes, frontier_.front().first));
+    const bool says_none = result.termination == Termination::kInfeasible;
+    if (best == kNoTime || says_none) {
+      if ((best == kNoTime) != says_none) fault(counts_.wrong_infeasible, budget, name_of(result.termination));
+      return;
+    }
+    if (result.termination == Termination::kLimit || result.termination == Termination::kNotFound)
+      return fault(counts_.differing, budget, fmt::format("{}; best {}", name_of(result.termination), best));
+    if (result.peak_bytes > budget) fault(counts_.over_budget, budget, "over budget");
+    if (result.recompute_ps != best)
+      fault(counts_.differing, budget,
+            fmt::format("{} with {} ps, best {}", name_of(result.termination), result.recompute_ps, best));
+    else if (result.bound_ps != best)
+      fault(counts_.unproved, budget,
+            fmt::format("{} with bound {} of {}", name_of(result.termination), result.bound_ps, best));
+    check_figures(budget, result);
+  }
+
+  // The plan is one of those tried, with the same figures.
+  void check_figures(std::int64_t budget, const PlanResult& result) {
+    const bool is_known = std::any_of(tried_.begin(), tried_.end(), [&](const Tried& one) {
+      return one.peak_bytes == result.peak_bytes && one.time_ps == result.recompute_ps && one.plan == result.plan;
+    });
+    if (!is_known) fault(counts_.wrong_figures, budget, "the plan is not legal, or has other figures");
+    const bool fits = result.unplanned_peak_bytes <= budget;
+    if (fits != (result.termination == Termination::kFits) || (fits && !result.plan.units.empty()))
+      fault(counts_.wrong_figures, budget, "fits without a plan, or does not");
+  }
+
+  void fault(std::int64_t& count, std::int64_t budget, std::string_view text) {
+    ++count;
+    if (counts_.faults.size() < kMostFaults)
+      counts_.faults.push_back(fmt::format("seed {} budget {}{}: {}", seed_, budget, words_, text));
+  }
+
+  std::uint64_t seed_;
+  TrialCounts& counts_;
+  Kind kind_;
+  std::string words_;  // about the step
+  std::vector<Tried> tried_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> frontier_;
+};
+
+}  // namespace
+
+std::int64_t Histogram::total() const {
+  std::int64_t sum = 0;
+  for (const auto& [value, count] : counts_) sum += count;
+  return sum;
+}
+
+std::int64_t Histogram::quantile(double part) const {
+  const double all = static_cast<double>(total());
+  std::int64_t sum = 0;
+  for (const auto& [value, count] : counts_)
+    if (sum += count; static_cast<double>(sum) >= all * part) return value;
+  return 0;
+}
+
+std::string Histogram::text(bool by_powers) const {
+  std::map<std::int64_t, std::int64_t> buckets;  // by their last value
+  for (const auto& [value, count] : counts_) {
+    std::int64_t last = value;
+    if (by_powers) {
+      last = 1;
+      while (last < value) last *= 2;
+    }
+    buckets[last] += count;
+  }
+  const std::int64_t all = std::max<std::int64_t>(1, total());
+  std::string text;
+  for (const auto& [last, count] : buckets)
+    text += fmt::format("  {:>7} {:>10} {:6.2f} %\n", fmt::format("{}{}", by_powers && last > 2 ? "to " : "", last),
+                        count, 100.0 * static_cast<double>(count) / static_cast<double>(all));
+  return text;
+}
+
+void TrialCounts::add(const TrialCounts& other) {
+  steps += other.steps;
+  passed_over += other.passed_over;
+  exact += other.exact;
+  partial += other.partial;
+  plans.add(other.plans);
+  units.add(other.units);
+  shared.add(other.shared);
+  budgets.add(other.budgets);
+  for (std::size_t i = 0; i < features.size(); ++i) features[i] += other.features[i];
+  for (std::size_t i = 0; i < terminations.size(); ++i) terminations[i] += other.terminations[i];
+  differing += other.differing;
+  over_budget += other.over_budget;
+  wrong_infeasible += other.wrong_infeasible;
+  wrong_smallest += other.wrong_smallest;
+  unproved += other.unproved;
+  wrong_figures += other.wrong_figures;
+  for (const std::string& one : other.faults)
+    if (faults.size() < kMostFaults) faults.push_back(one);
+}
+
+bool TrialCounts::is_clean() const {
+  return differing + over_budget + wrong_infeasible + wrong_smallest + unproved + wrong_figures == 0;
+}
+
+std::string TrialCounts::text() const {
+  const auto percent = [&](std::int64_t count) {
+    return 100.0 * static_cast<double>(count) / static_cast<double>(std::max<std::int64_t>(1, steps));
+  };
+  std::string text =
+      fmt::format("{} steps ({} passed over: too many plans, fewer than 20, or fewer than 3 candidate units)\n", steps,
+                  passed_over);
+  const auto histogram = [&](const char* name, const Histogram& h, bool by_powers) {
+    text += fmt::format("{}: least {}, median {}, most {}\n{}", name, h.quantile(0), h.quantile(0.5), h.quantile(1),
+                        h.text(by_powers));
+  };
+  histogram("legal plans, all replayed", plans, true);
+  histogram("candidate units", units, false);
+  histogram("shared storages", shared, false);
+  histogram("budgets per step", budgets, true);
+  text += "steps with\n";
+  for (std::size_t i = 0; i < features.size(); ++i)
+    text += fmt::format("  {:<40} {:>10} {:6.2f} %\n", kFeatureNames[i], features[i], percent(features[i]));
+  text += fmt::format("  {:<40} {:>10} {:6.2f} %\n", "a model that is exact", exact, percent(exact));
+  text += fmt::format("  {:<40} {:>10} {:6.2f} %\n", "a model that leaves choices out", partial, percent(partial));
+  text += "answers\n";
+  for (std::size_t i = 0; i < terminations.size(); ++i)
+    text += fmt::format("  {:<40} {:>10}\n", planner::kTerminationNames[i], terminations[i]);
+  text += fmt::format(
+      "differing optima {}, plans over budget {}, wrong infeasible answers {}, wrong smallest peaks {}, optima without "
+      "proof {}, wrong figures {}\n",
+      differing, over_budget, wrong_infeasible, wrong_smallest, unproved, wrong_figures);
+  for (const std::string& one : faults) text += one + "\n";
+  return text;
+}
+
+void try_step(std::uint64_t seed, std::int64_t most, TrialCounts& counts) { Trial(seed, counts).run(most); }
+
+}  // namespace tidemark::test

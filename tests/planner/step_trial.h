@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tidemark/planner/planner.h"
+
+namespace tidemark::test {
+
+// The whole planner against brute force: a small random step, every legal plan of it replayed, and what the planner
+// says at every budget at which something changes, and one byte beside it.
+
+// How often each value came.
+class Histogram {
+ public:
+  void add(std::int64_t value, std::int64_t times = 1) { counts_[value] += times; }
+  void add(const Histogram& other) {
+    for (const auto& [value, count] : other.counts_) counts_[value] += count;
+  }
+  std::int64_t total() const;
+  // The smallest value that at least so much of all are not above.
+  std::int64_t quantile(double part) const;
+  // A line per bucket; buckets double from 1 on when `by_powers`.
+  std::string text(bool by_powers) const;
+
+ private:
+  std::map<std::int64_t, std::int64_t> counts_;
+};
+
+// What a step has of the things that make planning hard.
+enum class Feature : std::uint8_t {
+  kSharedStorages,  // several module calls keep it
+  kSkips,
+  kTiedWeights,
+  kInPlace,
+  kRandom,
+  kMustSave,
+  kZeroBytes,
+  kZeroTimes,
+  kTies,  // plans that fit take the same time, the least
+  kHugeBytes,
+  kNested,
+  kCalledTwice,
+  kMicroBatches,
+  kWorkspace,
+  kRounded,
+  kOdd,  // nodes that never run, saves that stay
+};
+inline constexpr std::array<const char*, 16> kFeatureNames = {
+    "shared storages", "skips",         "tied weights",     "in-place ops",
+    "random ops",      "must-save ops", "zero bytes",       "zero times",
+    "exact ties",      "2^53 bytes",    "nested modules",   "modules twice",
+    "micro-batches",   "workspace",     "rounded to 512 B", "odd (unused branches, saves that stay)"};
+
+struct TrialCounts {
+  std::int64_t steps = 0;
+  std::int64_t passed_over = 0;  // too many plans to try, or too few, or too few units
+  std::int64_t exact = 0;        // steps whose model says what a replay says
+  std::int64_t partial = 0;      // steps whose model leaves choices out
+  Histogram plans, units, shared, budgets;
+  std::array<std::int64_t, kFeatureNames.size()> features = {};
+  std::array<std::int64_t, planner::kTerminationNames.size()> terminations = {};
+  // What must not be.
+  std::int64_t differing = 0;
+  std::int64_t over_budget = 0;
+  std::int64_t wrong_infeasible = 0;
+  std::int64_t wrong_smallest = 0;
+  std::int64_t unproved = 0;  // the best plan, but not known to be
+  std::int64_t wrong_figures = 0;
+  std::vector<std::string> faults;  // the first of them, with their seeds
+
+  void add(const TrialCounts& other);
+  bool is_clean() const;
+  std::string text() const;
+};
+
+// Tries the step of a seed, unless it has more than `most` plans, fewer than 20, or fewer than three candidate units.
+void try_step(std::uint64_t seed, std::int64_t most, TrialCounts& counts);
+
+}  // namespace tidemark::test
