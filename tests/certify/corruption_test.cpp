@@ -224,8 +224,11 @@ TEST(Corruption, NothingUntruePassesAndNothingTrueIsRefused) {
         if (verdict.holds) {
           EXPECT_TRUE(expected) << "seed " << seed << bad.what;
         } else if (expected) {
-          // What is true is refused only where hints leave the check no way to see it.
-          const bool is_told_why = verdict.problem.find("not over after") != std::string::npos ||
+          // What is true is refused only where hints leave the check no way to see it, or where the model of the step
+          // has a way that replays do not confirm: then a bound above that way's time is not proved, true or not.
+          const bool is_above_model =
+              made.certificate->claim == Claim::kBound && verdict.problem.find("there is a way") != std::string::npos;
+          const bool is_told_why = is_above_model || verdict.problem.find("not over after") != std::string::npos ||
                                    verdict.problem.find("parts") != std::string::npos ||
                                    verdict.problem.find("the certificate says") != std::string::npos ||
                                    verdict.problem.find("matches nothing") != std::string::npos;
