@@ -240,3 +240,62 @@ def test_a_module_that_is_called_less_often_than_planned():
     with pytest.raises(tidemark.DriftError, match=r"\[block\] the module was called 1 times .* expected 2 times"):
         step()
     tidemark.remove(model)
+
+
+class Reader(nn.Module):
+    """Reads a tensor that it gets by keyword and a buffer that it shares with others, and changes neither."""
+
+    def __init__(self, shared: nn.Module) -> None:
+        super().__init__()
+        self.wide, self.narrow, self.shared = nn.Linear(16, 64), nn.Linear(64, 16), shared
+
+    def forward(self, x, *, scale):
+        return x + self.narrow(torch.tanh(self.wide((x + scale + self.shared.mean).sin())))
+
+
+class Chain(nn.Module):
+    """`after` runs after each layer, on the tensor and the buffer that the layer has read."""
+
+    def __init__(self, after) -> None:
+        super().__init__()
+        self.shared = nn.Module()
+        self.shared.register_buffer("mean", torch.ones(16))
+        self.layers = nn.ModuleList(Reader(self.shared) for _ in range(3))
+        self.after = after
+
+    def forward(self, x):
+        scale = torch.full((16,), 2.0)
+        for layer in self.layers:
+            x = layer(x, scale=scale)
+            self.after(scale, self.shared.mean)
+        return x
+
+
+def planned_chain(after):
+    torch.manual_seed(0)
+    model, x = Chain(after), torch.randn(64, 16)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    def step():
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    recorded = tidemark.capture(step, model, optimizer)
+    smallest = tidemark.plan(recorded, "1GiB", "cpu").smallest_peak_bytes + 4096
+    tidemark.plan(recorded, smallest, "cpu", units=["layers.*"]).plan.apply(model)
+    return step
+
+
+def test_nothing_is_written():
+    planned_chain(lambda scale, mean: None)()
+
+
+def test_argument_by_keyword_written_after_the_call():
+    with pytest.raises(tidemark.DriftError, match=r"^\[layers\.\d\] a tensor of shape \[16\] among its arguments was written to"):
+        planned_chain(lambda scale, mean: scale.mul_(0.5))()
+
+
+def test_buffer_written_after_the_call():
+    with pytest.raises(tidemark.DriftError, match=r"^\[layers\.\d\] the buffer mean that it reads was changed after the call"):
+        planned_chain(lambda scale, mean: mean.mul_(0.5))()

@@ -48,7 +48,7 @@ def _refuse(result) -> None:
     smallest = result.smallest_peak_bytes + result.reserve_bytes
     if result.termination == "limit":
         _core.fail("budget", "the search for a plan reached its limit", expected="more work or a larger budget",
-                   got=_core.format_bytes_exact(result.budget_bytes), remedy="max_work=... with more than 20,000,000")
+                   got=_core.format_bytes_exact(result.budget_bytes), remedy="max_work=... with more than 60,000,000")
     known = "" if result.is_smallest_proved else " that is known"
     _core.fail("budget", "no plan fits", expected=f"at least {_core.format_bytes_exact(smallest)}, the smallest reachable budget{known}",
                got=_core.format_bytes_exact(result.budget_bytes), remedy=f"budget={smallest}, a smaller batch, or a shorter sequence")

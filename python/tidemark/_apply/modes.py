@@ -180,7 +180,7 @@ def _unknown(unit: UnitWords, at: int, func, args, where: str):
     place = current_place()
     expected = unit.ops[at] if at < len(unit.ops) else f"the end of the call after {len(unit.ops)} ops"
     if where == "recompute":
-        cause = "the module does something else in the recompute than in the forward: choices by chance or by counters (routing, layer drop)"
+        cause = "the module does something else in the recompute than in the forward: choices by chance or by counters (routing, layer drop), or a cache that the call adds to (use_cache=False in transformers)"
     elif "<eval_with_key>" in place:
         cause = "torch.compile, which makes other ops; plans are for eager PyTorch"
     elif name_of(func) in unit.ops or str(getattr(func, "overloadpacket", "")) in {op.rpartition(".")[0] for op in unit.ops}:

@@ -16,6 +16,7 @@ from .errors import DriftError, drift
 from .modes import ForwardMode, Left, RecomputeMode
 from .rehearsal import Rehearsal, is_autocast_caching
 from .sizes import growth, signature_of, tensors_in
+from .unchanged import Unchanged
 from .words import PlanWords, UnitWords
 
 
@@ -104,7 +105,7 @@ class Applied:
             self.calls.restart()
             raise
         finally:
-            run.end_forward()
+            run.end_forward(args)
         return result
 
     def _compare(self, unit: UnitWords, signature: tuple) -> None:
@@ -150,6 +151,7 @@ class _Call:
         self.tally = tally
         self.is_first = True
         self.before = Snapshot(places) if places else None
+        self.reads = None  # set when the forward has ended
         self.watch = None  # who looks at the forward more closely
         self.left = None
         self.forward_mode = None
@@ -159,8 +161,10 @@ class _Call:
         self.forward_mode = ForwardMode(self.unit, self.left, self.tally, self.watch)
         return self.forward_mode, RecomputeMode(self.unit, self.left, self.tally)
 
-    def end_forward(self) -> None:
+    def end_forward(self, args: tuple) -> None:
         self.is_first = False
+        restored = frozenset((id(ref()), name) for ref, name in self.places or ())
+        self.reads = Unchanged(self.module, args, self.kwargs, restored)
         self.forward_mode = self.watch = self.left = None  # the recompute's mode has what it needs
 
     def __call__(self, *args):
@@ -176,6 +180,7 @@ class _Call:
             self.tally.recompute()
         after = None
         try:
+            self.reads.check(self.unit.module)
             if self.before is not None:
                 after = Snapshot(self.places)
                 self.before.put_back()
