@@ -120,7 +120,7 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --explain --why --units --not-units --always-save --never-save --rng --no-early-stop --max-work --method --highs --world-size --count-stale --write-mps --write-lp --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --no-certificate --explain --why --units --not-units --always-save --never-save --rng --no-early-stop --max-work --method --highs --world-size --count-stale --write-mps --write-lp --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     frontier)
@@ -181,6 +181,8 @@ _tidemark() {
       ;;
     verify)
       case $previous in
+        --certificate) words="" flags="" files=1 ;;
+        --device) words="" flags="" files= ;;
         --workspace) words="" flags="" files=1 ;;
         --batch) words="" flags="" files= ;;
         --seq) words="" flags="" files= ;;
@@ -193,7 +195,7 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --certificate --device --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     sac)

@@ -99,7 +99,8 @@ complete -c tidemark -n '__fish_seen_subcommand_from plan' -l device -x -d 'the 
 complete -c tidemark -n '__fish_seen_subcommand_from plan' -l budget -x -d 'the memory there is: 70GiB, 80GB, or 90% of the device\'s'
 complete -c tidemark -n '__fish_seen_subcommand_from plan' -l reserve -x -d 'of the budget, not for tensors; by default the device\'s overhead'
 complete -c tidemark -n '__fish_seen_subcommand_from plan' -l against -x -a 'exact rounded reserved' -d 'which bytes: exact (default on a CPU), rounded (default) or reserved'
-complete -c tidemark -n '__fish_seen_subcommand_from plan' -s o -l output -r -F -d 'write the plan to FILE'
+complete -c tidemark -n '__fish_seen_subcommand_from plan' -s o -l output -r -F -d 'write the plan to FILE, with its certificate beside it'
+complete -c tidemark -n '__fish_seen_subcommand_from plan' -l no-certificate -d 'leave out the certificate'
 complete -c tidemark -n '__fish_seen_subcommand_from plan' -l explain -d 'why so: what binds, and what memory is worth'
 complete -c tidemark -n '__fish_seen_subcommand_from plan' -l why -x -d 'why a module is (no) unit, or an op (not) kept: \'*.mlp::mm\''
 complete -c tidemark -n '__fish_seen_subcommand_from plan' -l units -x -d 'only modules that match PATTERN may be checkpointed'
@@ -186,6 +187,8 @@ complete -c tidemark -n '__fish_seen_subcommand_from max' -l target -x -a 'cpu c
 complete -c tidemark -n '__fish_seen_subcommand_from max' -F
 complete -c tidemark -n '__fish_seen_subcommand_from verify' -s h -l help -d 'show this help'
 complete -c tidemark -n '__fish_seen_subcommand_from verify' -l json -d 'write the result as JSON'
+complete -c tidemark -n '__fish_seen_subcommand_from verify' -l certificate -r -F -d 'also check this proof; by default the one beside the plan, if it is there'
+complete -c tidemark -n '__fish_seen_subcommand_from verify' -l device -x -d 'whose times the certificate is about, if its name is not enough'
 complete -c tidemark -n '__fish_seen_subcommand_from verify' -l workspace -r -F -d 'kernels\' scratch memory; by default STEP.workspace.jsonl, if it is there'
 complete -c tidemark -n '__fish_seen_subcommand_from verify' -l batch -x -d 'sequences or images in a step (default 1)'
 complete -c tidemark -n '__fish_seen_subcommand_from verify' -l seq -x -d 'tokens of a sequence; 0: the model\'s positions, at most 8192 (default 0)'
