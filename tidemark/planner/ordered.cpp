@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tidemark/planner/floors.h"
+#include "tidemark/planner/ways.h"
 
 namespace tidemark::planner {
 
@@ -28,13 +29,6 @@ void tidy(Front& front) {
   front = std::move(kept);
 }
 
-// What the peak of an arc is at least, whatever is saved.
-std::int64_t least_peak(const Arc& arc) {
-  std::int64_t peak = arc.tail_bytes;
-  for (const ArcGap& gap : arc.before) peak = std::max({peak, gap.recompute_bytes, gap.forward_bytes});
-  return peak;
-}
-
 std::int64_t plus(std::int64_t peak, std::int64_t bytes) { return peak == kNoPeak ? kNoPeak : peak + bytes; }
 
 bool is_after(const std::pair<std::int64_t, std::uint32_t>& a, const std::pair<std::int64_t, std::uint32_t>& b) {
@@ -52,7 +46,12 @@ OrderedPaths::OrderedPaths(const Problem& problem, By by, std::int64_t budget_by
   for (const Episode& episode : problem.episodes) floors_.push_back(find_floors(episode));
   for (std::size_t e = count; e-- > 0;) {
     if (floors_[e][0] > budget_) return;
-    if (by_ == By::kTime) find_fronts(e);
+    if (by_ == By::kTime && !find_fronts(e)) {  // nothing is known of any path
+      is_limit_ = true;
+      nodes_.push_back({});
+      heap_ = {{0, 0}};
+      return;
+    }
     if (e == 0) break;
     later_ps_[e - 1] = later_ps_[e] + (by_ == By::kTime ? fronts_[e][0].back().second : 0);
     later_peak_[e - 1] = std::max(later_peak_[e], floors_[e][0]);
@@ -61,13 +60,14 @@ OrderedPaths::OrderedPaths(const Problem& problem, By by, std::int64_t budget_by
 }
 
 // Whatever a recompute adds for what is saved is left out, so that two numbers tell a path.
-void OrderedPaths::find_fronts(std::size_t episode) {
+bool OrderedPaths::find_fronts(std::size_t episode) {
   const Episode& e = problem_.episodes[episode];
   std::vector<Front>& fronts = fronts_[episode];
   fronts.resize(e.state_count);
   fronts.back() = {{kNoPeak, 0}};
   for (std::uint32_t state = e.state_count - 1; state-- > 0;) {
     for (std::uint32_t a = e.first_arc[state]; a < e.first_arc[state + 1]; ++a) {
+      if (work_ > max_work_) return false;
       const Arc& arc = e.arcs[a];
       Front front;
       for (const auto& [peak, ps] : fronts[arc.to]) front.emplace_back(plus(peak, arc.keep_bytes), ps + arc.base_ps);
@@ -86,6 +86,7 @@ void OrderedPaths::find_fronts(std::size_t episode) {
     }
     tidy(fronts[state]);
   }
+  return true;
 }
 
 std::int64_t OrderedPaths::least_ps(std::uint32_t episode, std::uint32_t state, std::int64_t kept) const {
@@ -124,7 +125,7 @@ void OrderedPaths::add(Node node) {
 }
 
 std::optional<std::vector<Path>> OrderedPaths::next(std::int64_t most) {
-  while (!heap_.empty() && heap_.front().first <= most) {
+  while (!is_limit_ && !heap_.empty() && heap_.front().first <= most) {
     if (++work_ > max_work_ || nodes_.size() > kMostNodes) {
       is_limit_ = true;
       break;

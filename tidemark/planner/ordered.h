@@ -53,7 +53,7 @@ class OrderedPaths {
   // Of what is left from a state on: at least so much time if the peak may be so high. Peaks rise, times fall.
   using Front = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-  void find_fronts(std::size_t episode);
+  bool find_fronts(std::size_t episode);  // false at the limit
   std::int64_t least_ps(std::uint32_t episode, std::uint32_t state, std::int64_t kept) const;
   void add(Node node);
   void expand(std::uint32_t parent);
