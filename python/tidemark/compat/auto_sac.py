@@ -7,7 +7,6 @@ With the names and parameters of that branch. The program is that of `sac_milp` 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -17,13 +16,12 @@ import torch
 from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrappers
 from torch.utils.checkpoint import SAC_IGNORED_OPS, CheckpointPolicy, create_selective_checkpoint_contexts
 
-from .. import _core
 from ._settings import settings, use
 from .ilp_utils import aggregate_stats, parse_module_info
 from .mem_tracker import MemTracker
 from .runtime_estimator import RuntimeEstimator
 from .sac_estimator import SACEstimator, SACGreedyOrderMeta, SACStats
-from .sac_ilp import get_optimal_checkpointing_policy_per_module, sac_milp
+from .sac_ilp import find_policy, get_optimal_checkpointing_policy_per_module, sac_milp
 
 __all__ = [
     "AutoSACResult",
@@ -33,7 +31,6 @@ __all__ = [
     "get_greedy_checkpointing_policy_per_module",
 ]
 
-logger = logging.getLogger(__name__)
 
 _COST_MODEL = "operator-level-cost-model"
 
@@ -60,20 +57,7 @@ def get_greedy_checkpointing_policy_per_module(
 ) -> list[int]:
     """1 for every operator that is saved: operators are given up in greedy order until the rest is within `memory_budget`, a part
     of the module's bytes. The order follows from the statistics; `sac_greedy_order_meta` is there for those who have it."""
-    if not 0 <= memory_budget <= 1:
-        raise ValueError(f"the budget is a part of the module's memory, from 0 to 1, not {memory_budget}")
-    found = _core.module_policy(
-        [float(ms) for ms in sac_stats.runtimes],
-        [int(size) for size in sac_stats.memory],
-        float(memory_budget),
-        views=sac_stats.view_like_ops,
-        random=sac_stats.rand_ops,
-        in_place=sac_stats.inplace_ops,
-        must_store_random=sac_stats.force_store_random,
-        method="greedy",
-    )
-    if not found["feasible"]:
-        logger.error("what must be saved takes more than %s of the module's memory", memory_budget)
+    found = find_policy(sac_stats, memory_budget, "greedy")
     return [int(bit) for bit in found["saved"]]
 
 

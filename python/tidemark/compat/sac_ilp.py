@@ -85,9 +85,8 @@ class SACDecision(IntEnum):
     SAVE = 1
 
 
-def get_optimal_checkpointing_policy_per_module(sac_stats: SACStats, memory_budget: float) -> list[int]:
-    """A SACDecision for every operator: the most time saved while `memory_budget`, a part of the module's bytes, is kept. An
-    empty list when even what must be saved is more than that; the log says so."""
+def find_policy(sac_stats: SACStats, memory_budget: float, method: str) -> dict:
+    """What `_core.module_policy` says: "saved", 1 for every operator that is, and whether that is "feasible"; else the log says so."""
     if not 0 <= memory_budget <= 1:
         raise ValueError(f"the budget is a part of the module's memory, from 0 to 1, not {memory_budget}")
     found = _core.module_policy(
@@ -98,8 +97,15 @@ def get_optimal_checkpointing_policy_per_module(sac_stats: SACStats, memory_budg
         random=sac_stats.rand_ops,
         in_place=sac_stats.inplace_ops,
         must_store_random=sac_stats.force_store_random,
+        method=method,
     )
     if not found["feasible"]:
         logger.error("what must be saved takes more than %s of the module's memory", memory_budget)
-        return []
-    return [int(bit) for bit in found["saved"]]
+    return found
+
+
+def get_optimal_checkpointing_policy_per_module(sac_stats: SACStats, memory_budget: float) -> list[int]:
+    """A SACDecision for every operator: the most time saved while `memory_budget`, a part of the module's bytes, is kept. An
+    empty list when even what must be saved is more than that; the log says so."""
+    found = find_policy(sac_stats, memory_budget, "optimal")
+    return [int(bit) for bit in found["saved"]] if found["feasible"] else []
