@@ -48,8 +48,8 @@ class Rerun:
         self._storages: dict[int, Any] = dict(self._kept)
         self._holders: dict[int, int] = {}
 
-    def once(self) -> dict[int, int]:
-        """By op, nanoseconds. Ops that could not be run are missing."""
+    def once(self, before: Callable[[int], None] | None = None) -> dict[int, int]:
+        """By op, nanoseconds. Ops that could not be run are missing. `before` is called with each op's id, untimed."""
         self._bytes = list(self._first_bytes)
         for i in self._resident:
             if i not in self._kept:
@@ -58,6 +58,8 @@ class Rerun:
         times: dict[int, int] = {}
         for kind, operand in self._events:
             if kind == "begin":
+                if before:
+                    before(operand)
                 self._run(operand, times)
             elif kind == "alloc":
                 self._hold(operand)
