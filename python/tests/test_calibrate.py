@@ -17,7 +17,7 @@ def _hurry():
     """Nobody looks at how long anything took."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(overheads, "_ROUNDS", 3)
-        patch.setattr(overheads, "_EVICTED_BYTES", 1 << 10)
+        patch.setattr(overheads, "_BETWEEN_BYTES", 1 << 10)
         yield
 
 
