@@ -12,6 +12,7 @@
 #include "../support/random_training.h"
 #include "../support/random_workspace.h"
 #include "brute_force.h"
+#include "plan_paths.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/planner/build_problem.h"
 
@@ -38,49 +39,6 @@ std::string text_of(const plan::Plan& plan) {
   return text;
 }
 
-// The paths that mean a plan, if the problem has them: plans that save what is never worth saving are left out.
-std::optional<std::vector<Path>> paths_of(const Space& space, const Problem& problem, const plan::Plan& plan) {
-  std::vector<Path> paths;
-  std::size_t units = 0;
-  for (const Episode& episode : problem.episodes) {
-    Path path;
-    for (std::uint32_t state = 0; state + 1 < episode.state_count;) {
-      std::optional<ArcUse> chosen;
-      bool is_unit = false;
-      for (std::uint32_t a = episode.first_arc[state]; a < episode.first_arc[state + 1]; ++a) {
-        const Arc& arc = episode.arcs[a];
-        if (!arc.is_unit()) {
-          if (!is_unit) chosen = ArcUse{a, {}};
-          continue;
-        }
-        const Candidate& c = space.candidates[arc.candidate];
-        const auto unit =
-            std::find_if(plan.units.begin(), plan.units.end(), [&](const plan::Unit& u) { return u.call == c.call; });
-        if (unit == plan.units.end()) continue;
-        if (!is_unit) chosen.reset();
-        is_unit = true;
-        ArcUse use{a, {}};
-        std::vector<std::uint8_t> saved(c.choices.size(), 0);
-        for (const std::uint32_t choice : arc.always_saved) saved[choice] = 1;
-        for (std::uint32_t j = 0; j < arc.groups.size(); ++j) {
-          const OpId first = c.choices[arc.groups[j].choice].savers.front();
-          if (unit->decision(first) != plan::Decision::kSave) continue;
-          use.saved.push_back(j);
-          saved[arc.groups[j].choice] = 1;
-        }
-        if (make_unit(c, saved) == *unit && (!arc.needs_saved || !use.saved.empty())) chosen = use;
-      }
-      if (!chosen) return std::nullopt;
-      if (is_unit) ++units;
-      path.push_back(*chosen);
-      state = episode.arcs[chosen->arc].to;
-    }
-    paths.push_back(std::move(path));
-  }
-  if (units != plan.units.size()) return std::nullopt;
-  return paths;
-}
-
 struct Kind {
   bool is_odd = false;
   bool has_workspace = false;
@@ -104,16 +62,11 @@ void check_one(std::uint64_t seed, Checked& total, const Kind& kind) {
   const Problem problem = build_problem(t.step, space, options);
   if (problem.is_exact) ++total.exact;
   for (const test::Tried& one : tried) {
-    const auto paths = paths_of(space, problem, one.plan);
-    if (!paths) continue;
+    const auto figures = test::model_of_plan(space, problem, one.plan);
+    if (!figures) continue;
     ++total.modelled;
-    std::int64_t peak = problem.ground_bytes;
-    std::int64_t ps = 0;
-    for (std::size_t i = 0; i < paths->size(); ++i) {
-      const PathFigures figures = measure(problem.episodes[i], (*paths)[i]);
-      peak = std::max(peak, figures.peak_bytes);
-      ps += figures.time_ps;
-    }
+    const std::int64_t peak = figures->peak_bytes;
+    const std::int64_t ps = figures->time_ps;
     EXPECT_EQ(ps, one.time_ps) << "seed " << seed;
     if (problem.is_exact)
       EXPECT_EQ(peak, one.peak_bytes) << "seed " << seed << " units " << one.plan.units.size() << " "

@@ -247,6 +247,16 @@ bool LawCounts::is_clean() const {
   return std::all_of(broken.begin(), broken.end(), [](std::int64_t count) { return count == 0; });
 }
 
+std::string LawCounts::line() const {
+  std::int64_t all = 0;
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    all += instances[i];
+    wrong += broken[i];
+  }
+  return fmt::format("{} steps, {} left out: {} instances of laws, {} broken", steps, unproved, all, wrong);
+}
+
 std::string LawCounts::text() const {
   std::string text = fmt::format("{} steps; {} more left out, since a search reached its limit\n", steps, unproved);
   for (std::size_t i = 0; i < instances.size(); ++i)

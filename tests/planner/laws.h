@@ -40,6 +40,7 @@ struct LawCounts {
 
   void add(const LawCounts& other);
   bool is_clean() const;
+  std::string line() const;  // so far, in one line
   std::string text() const;
 };
 

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "laws.h"
@@ -54,28 +58,58 @@ bool read(int argc, char** argv, Arguments& arguments) {
   return argc % 2 == 1;
 }
 
+// The counts of blocks as they are finished, in the order of the blocks: what is printed does not depend on threads,
+// and a run that is stopped has said what it had.
+template <class Counts>
+class Tally {
+ public:
+  Tally(std::size_t blocks, std::int64_t print_every) : parts_(blocks), print_every_(print_every) {}
+
+  void finish(std::size_t block, Counts counts) {
+    const std::lock_guard lock(mutex_);
+    parts_[block] = std::move(counts);
+    for (; next_ < parts_.size() && parts_[next_]; ++next_) {
+      const std::int64_t before = all_.steps;
+      all_.add(*parts_[next_]);
+      parts_[next_].reset();
+      if (all_.steps / print_every_ == before / print_every_) continue;
+      fmt::print("{}\n", all_.line());
+      std::fflush(stdout);
+    }
+  }
+
+  const Counts& all() const { return all_; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::optional<Counts>> parts_;  // finished ones that follow an unfinished one
+  std::int64_t print_every_;
+  std::size_t next_ = 0;
+  Counts all_;
+};
+
 // Seeds are dealt out in blocks that depend on nothing but their number.
 template <class Counts, class Try>
-Counts run(std::int64_t count, std::int64_t jobs, const Try& one) {
+Counts run(std::int64_t count, std::int64_t jobs, std::int64_t print_every, const Try& one) {
   constexpr std::int64_t kBlock = 256;
-  std::vector<Counts> parts(static_cast<std::size_t>((count + kBlock - 1) / kBlock));
+  const auto blocks = static_cast<std::size_t>((count + kBlock - 1) / kBlock);
+  Tally<Counts> tally(blocks, print_every);
   std::atomic<std::size_t> next = 0;
   {
     std::vector<std::jthread> threads;
     for (std::int64_t i = 0; i < jobs; ++i)
       threads.emplace_back([&] {
-        for (std::size_t part = next++; part < parts.size(); part = next++) {
-          const std::int64_t begin = static_cast<std::int64_t>(part) * kBlock;
-          const std::int64_t steps = std::min(kBlock, count - begin);
+        for (std::size_t block = next++; block < blocks; block = next++) {
+          const std::int64_t steps = std::min(kBlock, count - static_cast<std::int64_t>(block) * kBlock);
           // A block has more seeds than it may need: some steps are passed over.
-          std::uint64_t seed = static_cast<std::uint64_t>(part) << 20;
-          while (parts[part].steps < steps) one(seed++, parts[part]);
+          std::uint64_t seed = static_cast<std::uint64_t>(block) << 20;
+          Counts counts;
+          while (counts.steps < steps) one(seed++, counts);
+          tally.finish(block, std::move(counts));
         }
       });
   }
-  Counts all;
-  for (const Counts& part : parts) all.add(part);
-  return all;
+  return tally.all();
 }
 
 }  // namespace
@@ -89,14 +123,14 @@ int main(int argc, char** argv) {
   const auto first = static_cast<std::uint64_t>(arguments.first);
   bool is_clean = true;
   if (arguments.steps > 0) {
-    const auto counts = run<TrialCounts>(arguments.steps, arguments.jobs, [&](std::uint64_t seed, TrialCounts& c) {
-      try_step(first + seed, arguments.most, c);
-    });
+    const auto counts =
+        run<TrialCounts>(arguments.steps, arguments.jobs, 10'000,
+                         [&](std::uint64_t seed, TrialCounts& c) { try_step(first + seed, arguments.most, c); });
     fmt::print("{}", counts.text());
     is_clean = counts.is_clean();
   }
   if (arguments.laws > 0) {
-    const auto counts = run<LawCounts>(arguments.laws, arguments.jobs,
+    const auto counts = run<LawCounts>(arguments.laws, arguments.jobs, 1'000,
                                        [&](std::uint64_t seed, LawCounts& c) { try_laws(first + seed, c); });
     fmt::print("{}", counts.text());
     is_clean = is_clean && counts.is_clean();

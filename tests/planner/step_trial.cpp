@@ -10,6 +10,7 @@
 #include "../support/random_training.h"
 #include "../support/random_workspace.h"
 #include "brute_force.h"
+#include "plan_paths.h"
 #include "step_cost.h"
 #include "tidemark/base/rounding.h"
 #include "tidemark/planner/prepared.h"
@@ -152,6 +153,7 @@ class Trial {
     frontier_ = frontier_of(tried_);
     const planner::PreparedStep prepared(t.step, cost, options);
     note(t, prepared);
+    check_model(prepared);
     std::int64_t checked = 0;
     PlanResult last;
     for (const std::int64_t budget : budgets(random)) {
@@ -183,6 +185,20 @@ class Trial {
     Flags flags = features_of(t, kind_, shared);
     flag(flags, Feature::kTies) = has_tie();
     for (std::size_t i = 0; i < flags.size(); ++i) counts_.features[i] += flags[i] ? 1 : 0;
+  }
+
+  void check_model(const planner::PreparedStep& prepared) {
+    const planner::Problem& problem = prepared.solver().problem();
+    for (const Tried& one : tried_) {
+      const auto figures = model_of_plan(prepared.space(), problem, one.plan);
+      if (!figures) continue;
+      const bool is_peak =
+          problem.is_exact ? figures->peak_bytes == one.peak_bytes : figures->peak_bytes <= one.peak_bytes;
+      if (is_peak && figures->time_ps == one.time_ps) continue;
+      return fault(counts_.wrong_models, 0,
+                   fmt::format("the model of a plan has {} bytes and {} ps, a replay {} and {}", figures->peak_bytes,
+                               figures->time_ps, one.peak_bytes, one.time_ps));
+    }
   }
 
   bool has_tie() const {
@@ -263,6 +279,12 @@ std::int64_t Histogram::total() const {
   return sum;
 }
 
+std::int64_t Histogram::sum() const {
+  std::int64_t sum = 0;
+  for (const auto& [value, count] : counts_) sum += value * count;
+  return sum;
+}
+
 std::int64_t Histogram::quantile(double part) const {
   const double all = static_cast<double>(total());
   std::int64_t sum = 0;
@@ -306,12 +328,21 @@ void TrialCounts::add(const TrialCounts& other) {
   wrong_smallest += other.wrong_smallest;
   unproved += other.unproved;
   wrong_figures += other.wrong_figures;
+  wrong_models += other.wrong_models;
   for (const std::string& one : other.faults)
     if (faults.size() < kMostFaults) faults.push_back(one);
 }
 
 bool TrialCounts::is_clean() const {
-  return differing + over_budget + wrong_infeasible + wrong_smallest + unproved + wrong_figures == 0;
+  return differing + over_budget + wrong_infeasible + wrong_smallest + unproved + wrong_figures + wrong_models == 0;
+}
+
+std::string TrialCounts::line() const {
+  return fmt::format(
+      "{} steps, {} budgets: differing optima {}, plans over budget {}, wrong infeasible answers {}, wrong smallest "
+      "peaks {}, optima without proof {}, wrong figures {}, wrong models {}",
+      steps, budgets.sum(), differing, over_budget, wrong_infeasible, wrong_smallest, unproved, wrong_figures,
+      wrong_models);
 }
 
 std::string TrialCounts::text() const {
@@ -337,10 +368,7 @@ std::string TrialCounts::text() const {
   text += "answers\n";
   for (std::size_t i = 0; i < terminations.size(); ++i)
     text += fmt::format("  {:<40} {:>10}\n", planner::kTerminationNames[i], terminations[i]);
-  text += fmt::format(
-      "differing optima {}, plans over budget {}, wrong infeasible answers {}, wrong smallest peaks {}, optima without "
-      "proof {}, wrong figures {}\n",
-      differing, over_budget, wrong_infeasible, wrong_smallest, unproved, wrong_figures);
+  text += line() + "\n";
   for (const std::string& one : faults) text += one + "\n";
   return text;
 }

@@ -21,6 +21,7 @@ class Histogram {
     for (const auto& [value, count] : other.counts_) counts_[value] += count;
   }
   std::int64_t total() const;
+  std::int64_t sum() const;
   // The smallest value that at least so much of all are not above.
   std::int64_t quantile(double part) const;
   // A line per bucket; buckets double from 1 on when `by_powers`.
@@ -70,10 +71,12 @@ struct TrialCounts {
   std::int64_t wrong_smallest = 0;
   std::int64_t unproved = 0;  // the best plan, but not known to be
   std::int64_t wrong_figures = 0;
+  std::int64_t wrong_models = 0;    // of a plan: above a replay, or other than one where it is said to be exact
   std::vector<std::string> faults;  // the first of them, with their seeds
 
   void add(const TrialCounts& other);
   bool is_clean() const;
+  std::string line() const;  // so far, in one line
   std::string text() const;
 };
 

@@ -525,6 +525,8 @@ class Builder {
     profile_.start(m_.owned[element], m_);
     subtract_held(profile_, held);
     for (const Hold& hold : plain_[element]) {
+      // Also where an earlier arc holds it: that one may let go first.
+      if (hold.when.back().end > m_.first_below[element]) problem_.is_exact = false;
       if (has(held, hold.storage)) continue;
       profile_.add(without(hold.when, m_.fixed(hold.storage)), m_.bytes[hold.storage]);
       keep(arc, own, hold.storage, hold.when.back().end, element, element);
