@@ -17,6 +17,7 @@ void bind_memory(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_cost(nanobind::module_& m);
 void bind_sac(nanobind::module_& m);
+void bind_frontier(nanobind::module_& m);
 void bind_planner(nanobind::module_& m);
 void bind_zoo(nanobind::module_& m);
 

@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
   tidemark::python::bind_device(m);
   tidemark::python::bind_cost(m);
   tidemark::python::bind_sac(m);
+  tidemark::python::bind_frontier(m);
   tidemark::python::bind_planner(m);
   tidemark::python::bind_methods(m);
   tidemark::python::bind_zoo(m);

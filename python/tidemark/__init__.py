@@ -27,6 +27,8 @@ from ._core import (
     Call,
     Device,
     Error,
+    Explanation,
+    Frontier,
     Group,
     Layout,
     Module,
@@ -35,6 +37,7 @@ from ._core import (
     Op,
     Pass,
     Plan,
+    PlanFiles,
     PlanResult,
     Region,
     Save,
@@ -64,7 +67,7 @@ from ._core import (
 from .applying import audit, check_ranks, fit, remove
 from .calibration import calibrate
 from .native_models import native
-from .planning import plan
+from .planning import frontier, plan
 from .reference import ReferenceTracker, module_info
 from .recording import Recording, capture, capture_batch
 
@@ -80,6 +83,8 @@ __all__ = [
     "DriftError",
     "EVENT_KINDS",
     "Error",
+    "Explanation",
+    "Frontier",
     "Group",
     "Layout",
     "Module",
@@ -90,6 +95,7 @@ __all__ = [
     "PASS_KINDS",
     "Pass",
     "Plan",
+    "PlanFiles",
     "PlanResult",
     "REGION_KINDS",
     "ROLES",
@@ -117,6 +123,7 @@ __all__ = [
     "fit",
     "format_bytes",
     "format_bytes_exact",
+    "frontier",
     "groups",
     "models",
     "module_info",

@@ -1,15 +1,17 @@
-"""The cheapest plan under a budget.
+"""The cheapest plan under a budget, and what it costs at least for every budget.
 
     result = tidemark.plan(step, budget="8GB", device="cpu")
     result.plan.apply(model)
+    print(result.explain())
+    tidemark.frontier(step, "h100").points
 """
 
 from __future__ import annotations
 
 from typing import Sequence
 
-from . import _core
-from ._core import Device, PlanResult, Step, WorkspaceTable
+from . import _core, _highs
+from ._core import Device, Frontier, PlanResult, SearchOptions, Step, WorkspaceTable
 
 
 def plan(
@@ -28,6 +30,8 @@ def plan(
     never_save: Sequence[str] = (),
     max_work: int = 60_000_000,
     ranks: int = 1,
+    method: str = "exact",
+    highs: str | None = None,
 ) -> PlanResult:
     """Finds the cheapest plan whose peak stays within `budget`: "8GB", "70GiB", "90%" of the device's memory, or bytes.
 
@@ -42,22 +46,83 @@ def plan(
     always_save, never_save: patterns "MODULE::OP" or "OP": never, or always, recompute these where their module is
     checkpointed.
     max_work: when the search stops, in entries; twenty million take about a second.
+    method: "exact", or another one to compare it with: "greedy", "milp", "exact-milp", "reference-policy", "knapsack"
+    (docs/methods.md). highs: the library of the solver HiGHS, for "milp" and "exact-milp"; by default that of the
+    package highsbox, or the system's.
 
     What the search concluded is data: see `PlanResult.termination`. Plans are checked before they are returned.
     """
-    if isinstance(device, str):
-        device = _core.find_device(device)
+    device = _device(device)
     if isinstance(budget, bool) or not isinstance(budget, (str, int)):
         _core.fail("budget", "this is no budget", expected='a number of bytes, or a text such as "8GB" or "90%"', got=repr(budget))
-    if reserve is None:
-        reserve_bytes = device.overhead_bytes
-    else:
-        reserve_bytes = _core.parse_bytes(reserve, "reserve") if isinstance(reserve, str) else reserve
     return _core.plan_step(
         step,
         _core.parse_budget(budget, "budget").bytes_on(device.memory_bytes),
         device,
-        reserve_bytes=reserve_bytes,
+        _options(step, device, reserve, against, workspace, early_stop, rng, units, not_units, always_save, never_save, ranks),
+        max_work=max_work,
+        method=method,
+        highs=_highs.places(highs),
+    )
+
+
+def frontier(
+    step: Step,
+    device: str | Device = "cpu",
+    *,
+    budgets: int = 64,
+    full: bool = False,
+    reserve: str | int | None = None,
+    against: str | None = None,
+    workspace: WorkspaceTable | None = None,
+    early_stop: bool = True,
+    rng: str = "when_needed",
+    units: Sequence[str] = (),
+    not_units: Sequence[str] = (),
+    always_save: Sequence[str] = (),
+    never_save: Sequence[str] = (),
+    max_work: int | None = None,
+    ranks: int = 1,
+) -> Frontier:
+    """Finds what recomputing costs at least, for `budgets` budgets from the smallest possible to that without a plan.
+
+    full: every breakpoint instead, where the least time changes; `Frontier.missing` says what the work limit left out.
+    max_work: for all budgets together, in entries and replayed events; by default 100 million, with `full` 500 million.
+    The other options are those of `tidemark.plan`.
+    """
+    device = _device(device)
+    return _core.find_frontier(
+        step,
+        device,
+        _options(step, device, reserve, against, workspace, early_stop, rng, units, not_units, always_save, never_save, ranks),
+        budgets=budgets,
+        full=full,
+        max_work=max_work or 0,
+    )
+
+
+def _device(device: str | Device) -> Device:
+    return _core.find_device(device) if isinstance(device, str) else device
+
+
+def _options(
+    step: Step,
+    device: Device,
+    reserve: str | int | None,
+    against: str | None,
+    workspace: WorkspaceTable | None,
+    early_stop: bool,
+    rng: str,
+    units: Sequence[str],
+    not_units: Sequence[str],
+    always_save: Sequence[str],
+    never_save: Sequence[str],
+    ranks: int,
+) -> SearchOptions:
+    if reserve is None:
+        reserve = device.overhead_bytes
+    return SearchOptions(
+        reserve_bytes=_core.parse_bytes(reserve, "reserve") if isinstance(reserve, str) else reserve,
         against=against or ("exact" if device.kind == "cpu" else "rounded"),
         workspace=workspace if workspace is not None else getattr(step, "workspace", None),
         early_stop=early_stop,
@@ -66,6 +131,5 @@ def plan(
         not_units=list(not_units),
         always_save=list(always_save),
         never_save=list(never_save),
-        max_work=max_work,
         ranks=ranks,
     )

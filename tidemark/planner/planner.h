@@ -42,6 +42,12 @@ inline constexpr std::string_view name_of(Termination termination) {
   return kTerminationNames[static_cast<std::size_t>(termination)];
 }
 
+// Whether the result has a plan that fits.
+inline constexpr bool has_plan(Termination termination) {
+  return termination == Termination::kFits || termination == Termination::kOptimal ||
+         termination == Termination::kFeasible;
+}
+
 struct PlannerOptions {
   std::int64_t budget_bytes = 0;
   std::int64_t reserve_bytes = 0;  // of the budget, for what is no tensor

@@ -69,10 +69,6 @@ void Console::complain(const Error& error) const {
   message(fmt::format("tidemark: {} {}\n", label, elide(step::printable(error.what()), kMaxErrorColumns)));
 }
 
-std::string Console::heading(std::string_view text) const {
-  return colour_out_ ? fmt::format("\x1b[1m{}\x1b[0m", text) : std::string(text);
-}
-
 Json error_json(const Error& error) {
   const ErrorInfo& info = error.info();
   const bool is_usage = dynamic_cast<const UsageError*>(&error) != nullptr;

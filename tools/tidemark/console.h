@@ -5,11 +5,12 @@
 #include <string_view>
 
 #include "tidemark/base/error.h"
+#include "tidemark/report/json.h"
+#include "tidemark/report/text_layout.h"
 
 namespace tidemark::cli {
 
-// Keeps the order in which fields are added, so that output is the same on every run and reads like the text.
-using Json = nlohmann::ordered_json;
+using report::Json;
 
 // The command line itself is wrong, as opposed to what it names.
 class UsageError : public Error {
@@ -40,8 +41,9 @@ class Console {
   // "tidemark: error: [place] ..." to stderr, on one line, whatever the input holds.
   void complain(const Error& error) const;
 
-  // `text` in bold when stdout shows colours.
-  std::string heading(std::string_view text) const;
+  // Bold headings when stdout shows colours.
+  report::Style style() const { return {.is_bold = colour_out_}; }
+  std::string heading(std::string_view text) const { return style().heading(text); }
 
  private:
   bool json_ = false;

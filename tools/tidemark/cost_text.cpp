@@ -2,18 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "text_layout.h"
 #include "tidemark/base/bytes.h"
 #include "tidemark/base/duration.h"
 #include "tidemark/step/dump.h"
 
 namespace tidemark::cli {
-
-std::string percent(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? "-" : fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-double ms(std::int64_t ps) { return static_cast<double>(ps) / static_cast<double>(kPsPerMs); }
 
 std::string total_text(const cost::Total& total) {
   std::string text = fmt::format("{} ({} to {}); {} measured, {} modelled", format_duration(total.time_ps),

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "console.h"
+#include "text_layout.h"
 #include "tidemark/cost/step_cost.h"
 #include "tidemark/step/step.h"
 
@@ -14,17 +15,11 @@ namespace tidemark::cli {
 
 inline constexpr const char* kUnpricedTitle = "without a price, counted as nothing";
 
-// "12.5 %", or "-" of nothing.
-std::string percent(std::int64_t part, std::int64_t whole);
-
 // "76.9 ms (69.1 ms to 84.8 ms); 0.0 % measured, 100.0 % modelled".
 std::string total_text(const cost::Total& total);
 Json total_json(const cost::Total& total);
 
 std::string unpriced_text(const step::Step& step, const std::vector<cost::UnpricedOp>& ops);
 Json unpriced_json(const step::Step& step, const std::vector<cost::UnpricedOp>& ops);
-
-// Milliseconds, exactly: picoseconds have nine decimals.
-double ms(std::int64_t ps);
 
 }  // namespace tidemark::cli

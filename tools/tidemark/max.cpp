@@ -8,7 +8,6 @@
 
 #include "commands.h"
 #include "plan_output.h"
-#include "plan_report.h"
 #include "planning_arguments.h"
 #include "text_layout.h"
 #include "tidemark/base/bytes.h"
@@ -35,7 +34,7 @@ struct MaxReport {
   std::string of;
   std::string answer;  // one sentence
   Json figures;
-  std::optional<PlanReport> plan;
+  std::optional<report::PlanReport> plan;
 };
 
 UsageError usage(std::string problem, std::string remedy) {
@@ -55,12 +54,13 @@ planner::PlannerOptions wishes_on(const MaxArguments& arguments, const device::D
   return wishes;
 }
 
-PlanReport plan_on(const MaxArguments& arguments, step::Step step, const device::Device& device,
-                   const planner::PlannerOptions& wishes) {
+report::PlanReport plan_on(const MaxArguments& arguments, step::Step step, const device::Device& device,
+                           const planner::PlannerOptions& wishes) {
   cost::StepCost cost = cost::price_step(step, device);
   planner::PlanResult result = planner::plan_step(step, cost, wishes);
-  PlanReport report =
-      make_report(arguments.planning.step, std::move(step), device, std::move(cost), wishes, std::move(result));
+  report::PlanReport report =
+      report::make_report(arguments.planning.step, std::make_shared<const step::Step>(std::move(step)), device,
+                          std::move(cost), wishes, std::move(result));
   finish_plan(report, wishes, {.path = arguments.output});
   return report;
 }
@@ -229,10 +229,10 @@ ExitCode run_max(MaxArguments arguments, const Console& console) {
     Json json{{"of", arguments.of}};
     json.update(report.figures);
     json["answer"] = report.answer;
-    json["plan"] = plan_json(*report.plan);
+    json["plan"] = report::plan_json(*report.plan);
     console.print_json(json);
   } else {
-    console.print(console.heading(wrap(report.answer, 0)) + "\n" + plan_text(*report.plan, console));
+    console.print(console.heading(wrap(report.answer, 0)) + "\n" + report::plan_text(*report.plan, console.style()));
   }
   return exit_code_of(report.plan->result.termination);
 }

@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "commands.h"
-#include "explain_report.h"
 #include "highs_argument.h"
 #include "plan_output.h"
-#include "plan_report.h"
 #include "planning_arguments.h"
 #include "tidemark/base/atomic_file.h"
 #include "tidemark/base/bytes.h"
 #include "tidemark/device/catalog.h"
+#include "tidemark/report/explain_report.h"
 #include "workspace_argument.h"
 
 namespace tidemark::cli {
@@ -56,27 +55,13 @@ void write_model(const step::Step& step, const cost::StepCost& cost, const PlanO
   if (!options.lp.empty()) write_file_atomically(options.lp, planner::lp_text(*model));
 }
 
-ExplainReport explain_plan(const PlanReport& report, const planner::PlannerOptions& wishes,
-                           const std::vector<std::string>& questions) {
-  planner::PlannerOptions exact = wishes;  // whoever made the plan, it is compared with the best ones
-  exact.method = {};
-  const planner::PreparedStep prepared(report.step, report.cost, exact);
-  const std::int64_t room_bytes = planner::room_of(wishes);
-  ExplainReport explained;
-  for (const std::string& question : questions)
-    explained.answers.push_back({question, planner::why(prepared, report.result, question, room_bytes)});
-  explained.explanation =
-      planner::explain(prepared, report.result, {.room_bytes = room_bytes, .max_work = wishes.max_work});
-  return explained;
-}
-
 ExitCode run_plan(PlanOptions options, const Console& console) {
   PlanningArguments& planning = options.planning;
   const device::Device device = device::find_device(planning.device);
   follow_device(planning.native, device.kind);
   const std::int64_t budget_bytes = parse_budget(options.budget, "--budget").bytes_on(device.memory_bytes.value);
-  step::Step step = read_step_argument(planning.step, planning.native);
-  cost::StepCost cost = cost::price_step(step, device);
+  const auto step = std::make_shared<const step::Step>(read_step_argument(planning.step, planning.native));
+  cost::StepCost cost = cost::price_step(*step, device);
   const std::optional<memory::WorkspaceTable> table =
       read_workspace_argument(planning.workspace, planning.step, console);
   planner::PlannerOptions wishes = planner_options(planning, device, budget_bytes, table ? &*table : nullptr);
@@ -84,25 +69,26 @@ ExitCode run_plan(PlanOptions options, const Console& console) {
   wishes.method = {.method = method_of(options.method),
                    .world_size = static_cast<std::int64_t>(options.world_size),
                    .counts_stale = options.counts_stale};
-  write_model(step, cost, options, wishes);
+  write_model(*step, cost, options, wishes);
   std::optional<planner::Highs> highs;
   if (planner::needs_highs(wishes.method.method)) highs.emplace(find_highs(options.highs));
   wishes.method.highs = highs ? &*highs : nullptr;
-  planner::PlanResult result = planner::plan_step(step, cost, wishes);
-  PlanReport report = make_report(planning.step, std::move(step), device, std::move(cost), wishes, std::move(result));
+  planner::PlanResult result = planner::plan_step(*step, cost, wishes);
+  report::PlanReport report =
+      report::make_report(planning.step, step, device, std::move(cost), wishes, std::move(result));
   const bool is_explained = options.is_explained || !options.why.empty();
   report.is_short = options.is_explained;
   finish_plan(report, wishes, {.path = options.output, .has_certificate = !options.no_certificate});
-  ExplainReport explained;
-  if (is_explained) explained = explain_plan(report, wishes, options.why);
+  report::ExplainReport explained;
+  if (is_explained) explained = report::explain_plan(report, wishes, options.why);
   if (console.json()) {
-    Json json = plan_json(report);
-    if (is_explained) json["explanation"] = explain_json(report, explained);
+    Json json = report::plan_json(report);
+    if (is_explained) json["explanation"] = report::explain_json(report, explained);
     console.print_json(json);
   } else {
-    std::string text = plan_text(report, console);
-    if (options.is_explained) text += explain_text(report, explained.explanation, console);
-    text += why_text(report, explained.answers, console);
+    std::string text = report::plan_text(report, console.style());
+    if (options.is_explained) text += report::explain_text(report, explained.explanation, console.style());
+    text += report::why_text(report, explained.answers, console.style());
     console.print(text);
   }
   return exit_code_of(report.result.termination);

@@ -1,22 +1,25 @@
-#include "plan_report.h"
+#include "tidemark/report/plan_report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "cost_text.h"
-#include "explain_report.h"
-#include "text_layout.h"
 #include "tidemark/base/bytes.h"
 #include "tidemark/base/duration.h"
+#include "tidemark/base/rounding.h"
+#include "tidemark/memory/replay.h"
 #include "tidemark/plan/event_index.h"
+#include "tidemark/report/explain_report.h"
+#include "tidemark/report/text_layout.h"
 #include "tidemark/step/dump.h"
 #include "tidemark/step/folded_name.h"
 #include "tidemark/step/op_name.h"
 
-namespace tidemark::cli {
+namespace tidemark::report {
 
 namespace {
 
@@ -39,7 +42,7 @@ struct UnitText {
 };
 
 UnitText describe(const PlanReport& report, const plan::EventIndex& index, const plan::Unit& unit) {
-  const Step& step = report.step;
+  const Step& step = *report.step;
   UnitText text;
   FoldedName folded = fold_name(step.fqn(step[unit.call].module));
   text.module = std::move(folded.pattern);
@@ -73,7 +76,7 @@ UnitText describe(const PlanReport& report, const plan::EventIndex& index, const
 }
 
 std::string units_text(const PlanReport& report) {
-  const plan::EventIndex index = plan::index_events(report.step);
+  const plan::EventIndex index = plan::index_events(*report.step);
   struct Row {
     UnitText text;
     std::vector<std::int64_t> numbers;
@@ -167,12 +170,12 @@ std::string held_by(const PlanReport& report) {
 // Why nothing more can be had, for a plan that does not fit.
 std::string advice(const PlanReport& report) {
   if (report.result.termination != Termination::kInfeasible) return "";
-  const planner::PeakPlace place = planner::place_of(report.step, report.timeline.peak);
+  const planner::PeakPlace place = planner::place_of(*report.step, report.timeline.peak);
   return "  " + wrap(what_helps(place, report.timeline.peak_by_category), 2);
 }
 
-std::string policies_text(const PlanReport& report, const Console& console) {
-  std::string text = "\n" + console.heading("plans written by hand") + "\n";
+std::string policies_text(const PlanReport& report, const Style& style) {
+  const std::string text = "\n" + style.heading("plans written by hand") + "\n";
   Table policies("<>>><");
   policies.row({"", "peak", "recomputing", "of the step", ""});
   for (const planner::PolicyFigures& figures_of : report.result.policies)
@@ -184,10 +187,34 @@ std::string policies_text(const PlanReport& report, const Console& console) {
 
 }  // namespace
 
-std::string plan_text(const PlanReport& report, const Console& console) {
+PlanReport make_report(std::string file, std::shared_ptr<const Step> step, device::Device device, cost::StepCost cost,
+                       const planner::PlannerOptions& options, planner::PlanResult result) {
+  PlanReport report{.file = std::move(file),
+                    .step = std::move(step),
+                    .device = std::move(device),
+                    .cost = std::move(cost),
+                    .budget_bytes = options.budget_bytes,
+                    .reserve_bytes = options.reserve_bytes,
+                    .against = options.against,
+                    .method = options.method.method,
+                    .result = std::move(result),
+                    .timeline = {},
+                    .is_short = false,
+                    .output = {},
+                    .certificate = {},
+                    .no_certificate = {}};
+  report.timeline =
+      memory::replay(*report.step, report.result.plan,
+                     {.workspace = options.workspace,
+                      .round_to_bytes = options.against == planner::Against::kExact ? 1 : kCudaRoundingBytes,
+                      .keep_alive_at_peak = false});
+  return report;
+}
+
+std::string plan_text(const PlanReport& report, const Style& style) {
   const PlanResult& result = report.result;
   const std::int64_t room = report.budget_bytes - report.reserve_bytes;
-  std::string text = console.heading(fmt::format("{} on {}", printable(report.file), report.device.name)) + "\n\n";
+  std::string text = style.heading(fmt::format("{} on {}", printable(report.file), report.device.name)) + "\n\n";
   text += "  " + wrap(verdict(report), 2) + "\n";
   Table figures("<<");
   figures.row({"budget", report.reserve_bytes == 0
@@ -198,7 +225,7 @@ std::string plan_text(const PlanReport& report, const Console& console) {
                                    format_bytes(room), format_bytes(result.unplanned_peak_bytes),
                                    format_bytes(result.smallest_peak_bytes))});
   figures.row({"held by", held_by(report)});
-  figures.row({"at", moment_text(report.step, report.timeline.peak)});
+  figures.row({"at", moment_text(*report.step, report.timeline.peak)});
   figures.row({"recomputing", fmt::format("{}, {} of the step's {}", format_duration(result.recompute_ps),
                                           percent(result.recompute_ps, report.cost.all.time_ps),
                                           format_duration(report.cost.all.time_ps))});
@@ -207,14 +234,14 @@ std::string plan_text(const PlanReport& report, const Console& console) {
   text += figures.text(2);
   text += advice(report);
   if (!result.plan.units.empty()) {
-    text += "\n" + console.heading(result.termination == Termination::kInfeasible ? "the smallest plan checkpoints"
-                                                                                  : "checkpointed");
+    text += "\n" + style.heading(result.termination == Termination::kInfeasible ? "the smallest plan checkpoints"
+                                                                                : "checkpointed");
     text += "\n" + units_text(report);
   }
   if (!result.restored.empty())
     text += fmt::format("  {} change buffers, which applying the plan restores\n",
                         count_of(static_cast<std::int64_t>(result.restored.size()), "unit"));
-  if (!report.is_short) text += policies_text(report, console);
+  if (!report.is_short) text += policies_text(report, style);
   if (!report.output.empty()) text += fmt::format("\nwritten to {}\n", printable(report.output));
   if (!report.certificate.empty()) text += fmt::format("certificate in {}\n", printable(report.certificate));
   if (!report.no_certificate.empty()) text += fmt::format("no certificate: {}\n", report.no_certificate);
@@ -270,4 +297,4 @@ Json plan_json(const PlanReport& report) {
   return json;
 }
 
-}  // namespace tidemark::cli
+}  // namespace tidemark::report

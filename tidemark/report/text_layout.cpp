@@ -1,12 +1,13 @@
-#include "text_layout.h"
+#include "tidemark/report/text_layout.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "tidemark/base/bytes.h"
+#include "tidemark/base/duration.h"
 
-namespace tidemark::cli {
+namespace tidemark::report {
 
 namespace {
 
@@ -57,6 +58,16 @@ std::string wrap(std::string_view text, std::size_t indent) {
   return result += '\n';
 }
 
+std::string percent(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? "-" : fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+double ms(std::int64_t ps) { return static_cast<double>(ps) / static_cast<double>(kPsPerMs); }
+
+std::string Style::heading(std::string_view text) const {
+  return is_bold ? fmt::format("\x1b[1m{}\x1b[0m", text) : std::string(text);
+}
+
 std::string count_of(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
 }
@@ -84,4 +95,4 @@ std::string Table::text(std::size_t indent) const {
   return result;
 }
 
-}  // namespace tidemark::cli
+}  // namespace tidemark::report

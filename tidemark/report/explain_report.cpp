@@ -1,18 +1,18 @@
-#include "explain_report.h"
+#include "tidemark/report/explain_report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "cost_text.h"
-#include "text_layout.h"
 #include "tidemark/base/bytes.h"
 #include "tidemark/base/duration.h"
+#include "tidemark/report/text_layout.h"
 #include "tidemark/step/dump.h"
 #include "tidemark/step/op_name.h"
 
-namespace tidemark::cli {
+namespace tidemark::report {
 
 namespace {
 
@@ -35,21 +35,21 @@ std::string unit_of_bytes(std::int64_t bytes) {
   return bytes >= 1024 ? "KiB" : "byte";
 }
 
-std::string moments_text(const PlanReport& report, const Explanation& explanation, const Console& console) {
-  std::string text = "\n" + console.heading("where memory is highest") + "\n";
+std::string moments_text(const PlanReport& report, const Explanation& explanation, const Style& style) {
+  const std::string text = "\n" + style.heading("where memory is highest") + "\n";
   Table table(">><");
   for (std::size_t i = 0; i < std::min(explanation.moments.size(), kMostMoments); ++i) {
     const planner::BindingMoment& moment = explanation.moments[i];
     const std::string left = moment.slack_bytes < 0 ? format_bytes(-moment.slack_bytes) + " over"
                                                     : format_bytes(moment.slack_bytes) + " below the budget";
-    std::string words = moment_text(report.step, moment.moment);
+    std::string words = moment_text(*report.step, moment.moment);
     if (moment.count > 1) words += fmt::format(" ({} alike)", moment.count);
     table.row({format_bytes(moment.moment.total_bytes), left, words});
   }
   return text + table.text(2);
 }
 
-std::string price_text(const PlanReport& report, const Explanation& explanation, const Console& console) {
+std::string price_text(const PlanReport& report, const Explanation& explanation, const Style& style) {
   if (!explanation.has_price) return "";
   const planner::Price& price = explanation.price;
   const std::string unit = unit_of_bytes(price.step_bytes);
@@ -57,7 +57,7 @@ std::string price_text(const PlanReport& report, const Explanation& explanation,
     return fmt::format("{}, {} of the step{}", format_duration(ps), percent(ps, report.cost.all.time_ps),
                        is_proved ? "" : " (between the best plans found, not proved)");
   };
-  std::string text = "\n" + console.heading("what memory is worth") + "\n";
+  const std::string text = "\n" + style.heading("what memory is worth") + "\n";
   Table table("<<");
   table.row({fmt::format("1 {} more", unit), "spares " + words(price.more_spares_ps, price.is_more_proved)});
   table.row({fmt::format("1 {} less", unit), price.can_be_less
@@ -94,11 +94,11 @@ std::vector<const GroupRow*> chosen_rows(const Explanation& explanation, bool is
   return rows;
 }
 
-std::string groups_text(const Explanation& explanation, const Console& console) {
+std::string groups_text(const Explanation& explanation, const Style& style) {
   const std::vector<const GroupRow*> kept = chosen_rows(explanation, true);
   const std::vector<const GroupRow*> again = chosen_rows(explanation, false);
   if (kept.empty() && again.empty()) return "";
-  std::string text = "\n" + console.heading("what is kept, and what is recomputed for its memory") + "\n";
+  const std::string text = "\n" + style.heading("what is kept, and what is recomputed for its memory") + "\n";
   Table table("<<>>>>");
   table.row({"", "", "ops", "each takes", "spares", "per GiB"});
   const auto add = [&](const std::vector<const GroupRow*>& rows, std::string_view word) {
@@ -151,7 +151,7 @@ std::string excluded_text(const PlanReport& report, const Explanation& explanati
 std::string floor_text(const PlanReport& report, const Explanation& explanation) {
   const std::int64_t room = report.budget_bytes - report.reserve_bytes;
   std::string text = fmt::format("no plan goes below {}: {}", format_bytes(explanation.floor_bytes),
-                                 moment_text(report.step, explanation.floor.moment));
+                                 moment_text(*report.step, explanation.floor.moment));
   // Near the end of what recomputing can do, something else is needed soon; a plan that does not fit says so itself.
   const bool is_near = explanation.floor_bytes * 20 > room * 19 && explanation.floor_bytes <= room;
   if (is_near && report.result.termination != planner::Termination::kFits)
@@ -207,11 +207,25 @@ Json moment_json(const PlanReport& report, const planner::BindingMoment& moment)
   return {{"bytes", moment.moment.total_bytes},
           {"slack_bytes", moment.slack_bytes},
           {"place", planner::name_of(moment.place)},
-          {"at", moment_text(report.step, moment.moment)},
+          {"at", moment_text(*report.step, moment.moment)},
           {"alike", moment.count}};
 }
 
 }  // namespace
+
+ExplainReport explain_plan(const PlanReport& report, const planner::PlannerOptions& wishes,
+                           const std::vector<std::string>& questions) {
+  planner::PlannerOptions exact = wishes;  // whoever made the plan, it is compared with the best ones
+  exact.method = {};
+  const planner::PreparedStep prepared(*report.step, report.cost, exact);
+  const std::int64_t room_bytes = planner::room_of(wishes);
+  ExplainReport explained;
+  for (const std::string& question : questions)
+    explained.answers.push_back({question, planner::why(prepared, report.result, question, room_bytes)});
+  explained.explanation =
+      planner::explain(prepared, report.result, {.room_bytes = room_bytes, .max_work = wishes.max_work});
+  return explained;
+}
 
 std::string moment_text(const Step& step, const memory::Moment& moment) {
   if (moment.event == memory::kNoEvent) return "before the step begins";
@@ -254,10 +268,10 @@ std::string what_helps(PeakPlace place, const memory::CategoryBytes& by_category
   return "";
 }
 
-std::string explain_text(const PlanReport& report, const Explanation& explanation, const Console& console) {
-  std::string text = moments_text(report, explanation, console) + price_text(report, explanation, console) +
-                     groups_text(explanation, console);
-  text += "\n" + console.heading("what else there is") + "\n";
+std::string explain_text(const PlanReport& report, const Explanation& explanation, const Style& style) {
+  std::string text = moments_text(report, explanation, style) + price_text(report, explanation, style) +
+                     groups_text(explanation, style);
+  text += "\n" + style.heading("what else there is") + "\n";
   text += "  " + wrap(floor_text(report, explanation), 2);
   text += "  " + wrap(excluded_text(report, explanation), 2);
   const planner::SolveStatistics& search = report.result.statistics;
@@ -268,10 +282,10 @@ std::string explain_text(const PlanReport& report, const Explanation& explanatio
   return text;
 }
 
-std::string why_text(const PlanReport& report, const std::vector<WhyAnswers>& answers, const Console& console) {
+std::string why_text(const PlanReport& report, const std::vector<WhyAnswers>& answers, const Style& style) {
   std::string text;
   for (const WhyAnswers& answer : answers) {
-    text += "\n" + console.heading("why " + printable(answer.pattern)) + "\n";
+    text += "\n" + style.heading("why " + printable(answer.pattern)) + "\n";
     for (std::size_t i = 0; i < std::min(answer.rows.size(), kMostAnswers); ++i) {
       const WhyRow& row = answer.rows[i];
       const std::string times = row.count > 1 ? fmt::format(" ({})", format_count(row.count)) : "";
@@ -335,4 +349,8 @@ Json explain_json(const PlanReport& report, const ExplainReport& explained) {
   return json;
 }
 
-}  // namespace tidemark::cli
+std::string explain_json_text(const PlanReport& report, const ExplainReport& explained) {
+  return explain_json(report, explained).dump();
+}
+
+}  // namespace tidemark::report

@@ -1,22 +1,26 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <vector>
 
-#include "console.h"
 #include "tidemark/cost/step_cost.h"
 #include "tidemark/device/device.h"
 #include "tidemark/memory/timeline.h"
 #include "tidemark/planner/planner.h"
+#include "tidemark/report/json.h"
+#include "tidemark/report/text_layout.h"
 #include "tidemark/step/step.h"
 
-namespace tidemark::cli {
+namespace tidemark::report {
 
-// All that `tidemark plan` has to say, before it is words.
+// What a search for a plan found, for people and for programs: what `tidemark plan` prints, and what Python says of a
+// PlanResult.
+
+// All that there is to say, before it is words.
 struct PlanReport {
   std::string file;
-  step::Step step;
+  std::shared_ptr<const step::Step> step;
   device::Device device;
   cost::StepCost cost;
   std::int64_t budget_bytes = 0;
@@ -31,7 +35,11 @@ struct PlanReport {
   std::string no_certificate;  // why there is none, if one was asked for
 };
 
-std::string plan_text(const PlanReport& report, const Console& console);
+// The result is replayed once more, for what holds its peak.
+PlanReport make_report(std::string file, std::shared_ptr<const step::Step> step, device::Device device,
+                       cost::StepCost cost, const planner::PlannerOptions& options, planner::PlanResult result);
+
+std::string plan_text(const PlanReport& report, const Style& style);
 Json plan_json(const PlanReport& report);
 
-}  // namespace tidemark::cli
+}  // namespace tidemark::report

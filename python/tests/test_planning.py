@@ -1,0 +1,118 @@
+"""What tidemark.plan returns beside the plan: explanations, other methods, files with a certificate."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import tidemark
+
+pytestmark = pytest.mark.fast
+
+COMMAND = Path(__file__).parents[2] / "build" / "tidemark"
+WISHES = {"batch": 8, "seq": 128}
+
+
+@pytest.fixture(scope="module")
+def step():
+    return tidemark.native("gpt2", optimizer="adamw", target="cuda", **WISHES)
+
+
+@pytest.fixture(scope="module")
+def result(step):
+    found = tidemark.frontier(step, "t4", budgets=3)
+    return tidemark.plan(step, found.points[1]["budget_bytes"], "t4")
+
+
+def command(*arguments):
+    return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def command_plan(result, *arguments):
+    shape = [word for name, value in WISHES.items() for word in (f"--{name}", value)]
+    return command("plan", "gpt2", *shape, "--optimizer", "adamw", "--device", "t4", "--budget", f"{result.budget_bytes}B", *arguments)
+
+
+def test_it_explains_as_the_command_does(result):
+    assert result.termination == "optimal"
+    explained = result.explain(name="gpt2", why=["transformer.h.0"])
+    printed = command_plan(result, "--explain", "--why", "transformer.h.0")
+    assert printed.returncode == 0, printed.stderr
+    assert str(explained) == explained.text == printed.stdout
+    data = json.loads(command_plan(result, "--explain", "--why", "transformer.h.0", "--json").stdout)
+    assert explained.data == data["explanation"]
+    assert explained.data["moments"][0]["bytes"] == result.peak_bytes
+    with pytest.raises(tidemark.Error, match="nothing"):
+        result.explain(why=["no.such.module"])
+
+
+def test_what_does_not_fit_is_explained_too(step, result):
+    none = tidemark.plan(step, result.smallest_peak_bytes + result.reserve_bytes - 1, "t4")
+    assert none.termination == "infeasible" and none.plan is None
+    assert "it does not fit" in none.explain().text
+
+
+@pytest.mark.parametrize("method", ["greedy", "reference-policy", "knapsack"])
+def test_other_methods_choose_plans_that_are_no_better(step, result, method):
+    other = tidemark.plan(step, result.budget_bytes, "t4", method=method)
+    assert (result.method, other.method) == ("exact", method)
+    if other.termination == "not_found":
+        assert other.plan is None
+    else:
+        assert other.termination == "feasible" and other.plan is not None
+        assert other.peak_bytes <= result.budget_bytes - result.reserve_bytes
+        assert other.recompute_ms >= result.recompute_ms
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return tidemark.native("toy-gpt", batch=2, optimizer="sgd")
+
+
+def middle(step, **options):
+    return tidemark.frontier(step, "cpu", budgets=3, **options).points[1]["budget_bytes"]
+
+
+def test_a_method_that_finds_nothing_gives_no_plan():
+    # Checkpointing every block whole needs more than the smallest peak here.
+    step = tidemark.native("resnet18", batch=2, optimizer="sgd")
+    smallest = tidemark.plan(step, "1TB").smallest_peak_bytes
+    assert tidemark.plan(step, smallest).plan is not None
+    other = tidemark.plan(step, smallest, method="greedy")
+    assert other.termination == "not_found" and other.plan is None
+    assert "the method greedy found no plan" in other.explain().text
+
+
+def test_the_second_engine_agrees(toy):
+    budget = middle(toy)
+    exact = tidemark.plan(toy, budget)
+    second = tidemark.plan(toy, budget, method="exact-milp")
+    assert exact.own_model is None and second.own_model["termination"] == "optimal"
+    assert second.recompute_ms == pytest.approx(exact.recompute_ms, rel=1e-6)
+
+
+def test_an_unknown_method_is_refused(step):
+    with pytest.raises(tidemark.Error, match="method"):
+        tidemark.plan(step, "8GB", "t4", method="guess")
+
+
+def test_files_and_their_certificate(step, result, tmp_path):
+    step_path = tmp_path / "gpt2.step.jsonl"
+    step.save(step_path)
+    files = result.save(tmp_path / "plan.json")
+    assert Path(files.plan).read_text() == result.plan.to_json()
+    assert files.certificate is not None and files.no_certificate is None
+    checked = command("verify", step_path, files.plan)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "no plan" in checked.stdout  # what the certificate proves
+    # One that is not asked for does not stay.
+    again = result.save(tmp_path / "plan.json", certificate=False)
+    assert again.certificate is None and not Path(files.certificate).exists()
+
+
+def test_a_certificate_that_nothing_fits(step, result, tmp_path):
+    none = tidemark.plan(step, result.smallest_peak_bytes + result.reserve_bytes - 1, "t4")
+    files = none.save(tmp_path / "none.json")
+    assert files.plan is None and not (tmp_path / "none.json").exists()
+    assert files.certificate is not None and Path(files.certificate).exists()
