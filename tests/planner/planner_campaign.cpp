@@ -6,13 +6,16 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "laws.h"
+#include "real_trial.h"
 #include "step_trial.h"
+#include "tidemark/step/read_step.h"
 
 // The long runs of step_trial.h and laws.h, in several threads; what they print does not depend on how many.
 
@@ -21,9 +24,12 @@ namespace {
 using namespace tidemark::test;
 
 constexpr const char* kUsage =
-    "usage: planner_campaign [--steps N] [--laws N] [--jobs N] [--first SEED] [--most PLANS]\n"
+    "usage: planner_campaign [--steps N] [--laws N] [--real N] [--jobs N] [--first SEED] [--most PLANS] [STEP "
+    "FILE...]\n"
     "  --steps N     small random steps whose plans are all tried (1000000)\n"
     "  --laws N      random steps on which the laws are tried (22000)\n"
+    "  --real N      steps of real models: at most so many plans of each; of the files, or of small built-in models "
+    "(0)\n"
     "  --jobs N      threads (1)\n"
     "  --first SEED  the first step's (1)\n"
     "  --most PLANS  of a step that is tried (600)\n";
@@ -31,14 +37,22 @@ constexpr const char* kUsage =
 struct Arguments {
   std::int64_t steps = 1'000'000;
   std::int64_t laws = 22'000;
+  std::int64_t real = 0;
   std::int64_t jobs = 1;
   std::int64_t first = 1;
   std::int64_t most = 600;
+  std::vector<std::string> files;
 };
 
 bool read(int argc, char** argv, Arguments& arguments) {
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
+    if (!name.starts_with("-")) {
+      arguments.files.emplace_back(name);
+      --i;
+      continue;
+    }
+    if (i + 1 == argc) return false;
     char* end = nullptr;
     const std::int64_t value = std::strtoll(argv[i + 1], &end, 10);
     if (value < 0 || end == argv[i + 1] || *end != 0) return false;
@@ -46,6 +60,8 @@ bool read(int argc, char** argv, Arguments& arguments) {
       arguments.steps = value;
     else if (name == "--laws")
       arguments.laws = value;
+    else if (name == "--real")
+      arguments.real = value;
     else if (name == "--jobs" && value > 0)
       arguments.jobs = value;
     else if (name == "--first")
@@ -55,7 +71,7 @@ bool read(int argc, char** argv, Arguments& arguments) {
     else
       return false;
   }
-  return argc % 2 == 1;
+  return true;
 }
 
 // The counts of blocks as they are finished, in the order of the blocks: what is printed does not depend on threads,
@@ -70,8 +86,10 @@ class Tally {
     parts_[block] = std::move(counts);
     for (; next_ < parts_.size() && parts_[next_]; ++next_) {
       const std::int64_t before = all_.steps;
+      const std::size_t faults = all_.faults.size();
       all_.add(*parts_[next_]);
       parts_[next_].reset();
+      for (std::size_t i = faults; i < all_.faults.size(); ++i) fmt::print("{}\n", all_.faults[i]);
       if (all_.steps / print_every_ == before / print_every_) continue;
       fmt::print("{}\n", all_.line());
       std::fflush(stdout);
@@ -134,6 +152,22 @@ int main(int argc, char** argv) {
                                        [&](std::uint64_t seed, LawCounts& c) { try_laws(first + seed, c); });
     fmt::print("{}", counts.text());
     is_clean = is_clean && counts.is_clean();
+  }
+  if (arguments.real > 0) {
+    TrialCounts counts;
+    std::vector<RealStep> steps;
+    for (const std::string& file : arguments.files) steps.push_back({file, tidemark::step::read_step(file)});
+    if (steps.empty()) steps = small_native_steps(3);
+    for (const RealStep& real : steps) {
+      const TrialCounts before = counts;
+      try_real_step(real, arguments.real, counts);
+      fmt::print("{}: {} plans, {} budgets\n", real.name, counts.plans.sum() - before.plans.sum(),
+                 counts.budgets.sum() - before.budgets.sum());
+      std::fflush(stdout);
+    }
+    fmt::print("{}\n", counts.line());
+    for (const std::string& one : counts.faults) fmt::print("{}\n", one);
+    is_clean = is_clean && counts.is_clean() && counts.passed_over == 0;
   }
   return is_clean ? 0 : 1;
 }

@@ -130,75 +130,32 @@ std::vector<std::pair<std::int64_t, std::int64_t>> frontier_of(const std::vector
   return frontier;
 }
 
-class Trial {
+class Comparison {
  public:
-  Trial(std::uint64_t seed, TrialCounts& counts) : seed_(seed), counts_(counts), kind_(kind_of(seed)) {}
+  Comparison(const ComparedStep& compared, const planner::PreparedStep& prepared, const std::vector<Tried>& tried,
+             TrialCounts& counts)
+      : compared_(compared), prepared_(prepared), tried_(tried), frontier_(frontier_of(tried)), counts_(counts) {
+    const planner::Problem& problem = prepared.solver().problem();
+    words_ = fmt::format("{}{}", problem.is_exact ? "" : " inexact", problem.is_whole ? "" : " partial");
+  }
 
-  void run(std::int64_t most) {
-    const RandomTraining t = random_training(seed_, kind_.training);
-    Random random(seed_);
-    memory::WorkspaceTable table;
-    if (kind_.has_workspace) table = likely_workspace(t.step, random);
-    PlannerOptions options;
-    options.workspace = kind_.has_workspace ? &table : nullptr;
-    options.against = kind_.is_rounded ? planner::Against::kRounded : planner::Against::kExact;
-    const cost::StepCost cost = cost_of(t.times);
-    const planner::Space space = planner::find_space(t.step, t.times);
-    if (space.candidates.size() >= kFewestUnits)
-      tried_ = try_all(t.step, t.times, most, options.workspace, kind_.is_rounded ? kCudaRoundingBytes : 1);
-    if (tried_.size() < kFewestPlans) {
-      ++counts_.passed_over;
-      return;
-    }
-    frontier_ = frontier_of(tried_);
-    const planner::PreparedStep prepared(t.step, cost, options);
-    note(t, prepared);
-    check_model(prepared);
+  void run() {
+    note();
+    check_model();
     std::int64_t checked = 0;
+    PlannerOptions options = prepared_.options();
     PlanResult last;
-    for (const std::int64_t budget : budgets(random)) {
-      last = prepared.plan(budget, options.max_work);
+    for (const std::int64_t budget : budgets()) {
+      last = prepared_.plan(budget, options.max_work);
       check(budget, last);
       ++checked;
       options.budget_bytes = budget;
     }
     counts_.budgets.add(checked);
     // The way that callers go.
-    const PlanResult same = planner::plan_step(t.step, cost, options);
+    const PlanResult same = planner::plan_step(prepared_.step(), cost_of(prepared_.times()), options);
     if (same.plan != last.plan || same.termination != last.termination || same.bound_ps != last.bound_ps)
       fault(counts_.wrong_figures, options.budget_bytes, "plan_step says something else");
-  }
-
- private:
-  void note(const RandomTraining& t, const planner::PreparedStep& prepared) {
-    ++counts_.steps;
-    const planner::Problem& problem = prepared.solver().problem();
-    words_ = fmt::format("{}{}{}{}{}", problem.is_exact ? "" : " inexact", problem.is_whole ? "" : " partial",
-                         kind_.has_workspace ? " workspace" : "", kind_.is_rounded ? " rounded" : "",
-                         kind_.training.may_be_odd ? " odd" : "");
-    counts_.exact += problem.is_exact ? 1 : 0;
-    counts_.partial += problem.is_whole ? 0 : 1;
-    counts_.plans.add(static_cast<std::int64_t>(tried_.size()));
-    counts_.units.add(static_cast<std::int64_t>(prepared.space().candidates.size()));
-    const std::int64_t shared = count_shared(t.step);
-    counts_.shared.add(shared);
-    Flags flags = features_of(t, kind_, shared);
-    flag(flags, Feature::kTies) = has_tie();
-    for (std::size_t i = 0; i < flags.size(); ++i) counts_.features[i] += flags[i] ? 1 : 0;
-  }
-
-  void check_model(const planner::PreparedStep& prepared) {
-    const planner::Problem& problem = prepared.solver().problem();
-    for (const Tried& one : tried_) {
-      const auto figures = model_of_plan(prepared.space(), problem, one.plan);
-      if (!figures) continue;
-      const bool is_peak =
-          problem.is_exact ? figures->peak_bytes == one.peak_bytes : figures->peak_bytes <= one.peak_bytes;
-      if (is_peak && figures->time_ps == one.time_ps) continue;
-      return fault(counts_.wrong_models, 0,
-                   fmt::format("the model of a plan has {} bytes and {} ps, a replay {} and {}", figures->peak_bytes,
-                               figures->time_ps, one.peak_bytes, one.time_ps));
-    }
   }
 
   bool has_tie() const {
@@ -210,12 +167,40 @@ class Trial {
     return false;
   }
 
-  // Every breakpoint and a byte on either side, a budget between, and more than enough.
-  std::vector<std::int64_t> budgets(Random& random) const {
+ private:
+  void note() {
+    ++counts_.steps;
+    const planner::Problem& problem = prepared_.solver().problem();
+    counts_.exact += problem.is_exact ? 1 : 0;
+    counts_.partial += problem.is_whole ? 0 : 1;
+    counts_.plans.add(static_cast<std::int64_t>(tried_.size()));
+    counts_.units.add(static_cast<std::int64_t>(prepared_.space().candidates.size()));
+  }
+
+  void check_model() {
+    const planner::Problem& problem = prepared_.solver().problem();
+    for (const Tried& one : tried_) {
+      const auto figures = model_of_plan(prepared_.space(), problem, one.plan);
+      if (!figures) continue;
+      const bool is_peak =
+          problem.is_exact ? figures->peak_bytes == one.peak_bytes : figures->peak_bytes <= one.peak_bytes;
+      if (is_peak && figures->time_ps == one.time_ps) continue;
+      return fault(counts_.wrong_models, 0,
+                   fmt::format("the model of a plan has {} bytes and {} ps, a replay {} and {}", figures->peak_bytes,
+                               figures->time_ps, one.peak_bytes, one.time_ps));
+    }
+  }
+
+  // Breakpoints and a byte on either side, a budget between, and more than enough.
+  std::vector<std::int64_t> budgets() const {
+    Random random(compared_.seed);
     std::set<std::int64_t> list;
-    for (const auto& [peak, ps] : frontier_)
+    const std::size_t count = std::min(frontier_.size(), compared_.most_breakpoints);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = count == 1 ? 0 : i * (frontier_.size() - 1) / (count - 1);
       for (const std::int64_t beside : {-1, 0, 1})
-        if (peak + beside >= 0) list.insert(peak + beside);
+        if (frontier_[at].first + beside >= 0) list.insert(frontier_[at].first + beside);
+    }
     const std::int64_t least = frontier_.front().first;
     list.insert(random.between(least, std::max(least, frontier_.back().first)));
     return {list.begin(), list.end()};
@@ -260,15 +245,15 @@ class Trial {
   void fault(std::int64_t& count, std::int64_t budget, std::string_view text) {
     ++count;
     if (counts_.faults.size() < kMostFaults)
-      counts_.faults.push_back(fmt::format("seed {} budget {}{}: {}", seed_, budget, words_, text));
+      counts_.faults.push_back(fmt::format("{} budget {}{}: {}", compared_.name, budget, words_, text));
   }
 
-  std::uint64_t seed_;
+  const ComparedStep& compared_;
+  const planner::PreparedStep& prepared_;
+  const std::vector<Tried>& tried_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> frontier_;  // peaks rise, times fall
   TrialCounts& counts_;
-  Kind kind_;
   std::string words_;  // about the step
-  std::vector<Tried> tried_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> frontier_;
 };
 
 }  // namespace
@@ -373,6 +358,40 @@ std::string TrialCounts::text() const {
   return text;
 }
 
-void try_step(std::uint64_t seed, std::int64_t most, TrialCounts& counts) { Trial(seed, counts).run(most); }
+void compare_with_all(const ComparedStep& compared, const planner::PreparedStep& prepared,
+                      const std::vector<Tried>& tried, TrialCounts& counts) {
+  Comparison(compared, prepared, tried, counts).run();
+}
+
+void try_step(std::uint64_t seed, std::int64_t most, TrialCounts& counts) {
+  const Kind kind = kind_of(seed);
+  const RandomTraining t = random_training(seed, kind.training);
+  Random random(seed);
+  memory::WorkspaceTable table;
+  if (kind.has_workspace) table = likely_workspace(t.step, random);
+  PlannerOptions options;
+  options.workspace = kind.has_workspace ? &table : nullptr;
+  options.against = kind.is_rounded ? planner::Against::kRounded : planner::Against::kExact;
+  std::vector<Tried> tried;
+  if (planner::find_space(t.step, t.times).candidates.size() >= kFewestUnits)
+    tried = try_all(t.step, t.times, most, options.workspace, kind.is_rounded ? kCudaRoundingBytes : 1);
+  if (tried.size() < kFewestPlans) {
+    ++counts.passed_over;
+    return;
+  }
+  const cost::StepCost cost = cost_of(t.times);
+  const planner::PreparedStep prepared(t.step, cost, options);
+  const ComparedStep compared{
+      .name = fmt::format("seed {}{}{}{}", seed, kind.has_workspace ? " workspace" : "",
+                          kind.is_rounded ? " rounded" : "", kind.training.may_be_odd ? " odd" : ""),
+      .seed = seed};
+  Comparison comparison(compared, prepared, tried, counts);
+  comparison.run();
+  const std::int64_t shared = count_shared(t.step);
+  counts.shared.add(shared);
+  Flags flags = features_of(t, kind, shared);
+  flag(flags, Feature::kTies) = comparison.has_tie();
+  for (std::size_t i = 0; i < flags.size(); ++i) counts.features[i] += flags[i] ? 1 : 0;
+}
 
 }  // namespace tidemark::test

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tidemark/planner/planner.h"
+#include "brute_force.h"
+#include "tidemark/planner/prepared.h"
 
 namespace tidemark::test {
 
@@ -79,6 +80,16 @@ struct TrialCounts {
   std::string line() const;  // so far, in one line
   std::string text() const;
 };
+
+// What the planner says at budgets around the breakpoints of the plans tried, at most so many of these, compared with
+// what they come to. The step's name is for faults.
+struct ComparedStep {
+  std::string name;
+  std::uint64_t seed = 0;  // of budgets between
+  std::size_t most_breakpoints = 1000;
+};
+void compare_with_all(const ComparedStep& compared, const planner::PreparedStep& prepared,
+                      const std::vector<Tried>& tried, TrialCounts& counts);
 
 // Tries the step of a seed, unless it has more than `most` plans, fewer than 20, or fewer than three candidate units.
 void try_step(std::uint64_t seed, std::int64_t most, TrialCounts& counts);
