@@ -177,6 +177,13 @@ void bind_plan_class(nb::module_& m) {
           "check", [](const PlanOf& self, const Step& step) { return check_to_python(step, self.in(step)); }, "step"_a,
           nb::sig("def check(self, step: Step) -> list[dict[str, typing.Any]]"),
           "What is wrong with the plan for this step, as dicts of kind, unit, op and text; empty when it is legal.")
+      .def(
+          "__getstate__", [](PlanOf& self) { return write_plan(words_of(self)); },
+          "The text of the plan file: a plan that is pickled or copied comes back as a loaded one.")
+      .def("__setstate__",
+           [](PlanOf& self, const std::string& text) {
+             new (&self) PlanOf{std::nullopt, read_portable_plan_text(text, "the pickled plan"), nb::none()};
+           })
       .def("__len__", &unit_count, "How many units it has.")
       .def("__bool__", [](const PlanOf&) { return true; })
       .def(

@@ -112,5 +112,76 @@ TEST(Legality, RandomOpsNeedTheRngStateOrAreSavedTogether) {
   EXPECT_THAT(kinds(step, {{{kBlock, {OpId(0), OpId(1)}, false}}}), IsEmpty());
 }
 
+// The block reads x and a buffer; somebody writes into one of them.
+enum class Writer { kNobody, kItself, kCaller, kOptimizer };
+struct Written {
+  Step step;
+  CallId block;
+  OpId first;  // of the block
+};
+Written written(Writer writer, Role role, bool has_backward = true) {
+  TinyProgram p;
+  const ModuleId block = p.module(p.root, "block", "Block");
+  const TensorId x = p.resident(Role::kInput, 10);
+  const TensorId read = p.resident(role, 10);
+  p.pass(PassKind::kForward);
+  const CallId net = p.enter(p.root, {x});
+  const CallId call = p.enter(block, {x});
+  const TensorId y = p.op("aten.add.Tensor", {x, read}, 20);
+  const OpId first = p.last_op();
+  const SaveId save = p.pack(y);
+  if (writer == Writer::kItself) p.change(read);
+  p.exit(call, {y});
+  if (writer == Writer::kCaller) p.change(read);
+  p.exit(net, {y});
+  p.pass(PassKind::kBackward);
+  if (has_backward) p.backward({save}, 5);
+  p.pass(PassKind::kOptimizer);
+  if (writer == Writer::kOptimizer) p.change(read);
+  return {p.finish(), call, first};
+}
+
+TEST(Legality, WhatAUnitReadsIsNotWrittenBeforeItsRecompute) {
+  const auto found = [](Writer writer, Role role, bool has_backward = true) {
+    const Written w = written(writer, role, has_backward);
+    return kinds(w.step, {{{w.block, {}}}});
+  };
+  for (const Role role : {Role::kInput, Role::kParameter, Role::kBuffer}) {
+    EXPECT_THAT(found(Writer::kNobody, role), IsEmpty());
+    EXPECT_THAT(found(Writer::kCaller, role), ElementsAre(ViolationKind::kOverwritten));
+    EXPECT_THAT(found(Writer::kOptimizer, role), IsEmpty());      // after its backward
+    EXPECT_THAT(found(Writer::kCaller, role, false), IsEmpty());  // never recomputed
+  }
+  EXPECT_THAT(found(Writer::kItself, Role::kInput), ElementsAre(ViolationKind::kOverwritten));
+  EXPECT_THAT(found(Writer::kItself, Role::kParameter), ElementsAre(ViolationKind::kOverwritten));
+  EXPECT_THAT(found(Writer::kItself, Role::kBuffer), IsEmpty());  // is put back
+}
+
+// The caller's write is inside the root's call, which would do it again.
+TEST(Legality, AUnitAroundTheWriteRepeatsIt) {
+  const Written w = written(Writer::kCaller, Role::kInput);
+  EXPECT_THAT(kinds(w.step, {{{kNet, {}}}}), ElementsAre(ViolationKind::kOverwritten));
+}
+
+TEST(Legality, WhatIsSavedIsNotChangedAfterTheCall) {
+  TinyProgram p;
+  const ModuleId block = p.module(p.root, "block", "Block");
+  const TensorId x = p.resident(Role::kInput, 10);
+  p.pass(PassKind::kForward);
+  const CallId call = p.enter(block, {x});
+  const TensorId y = p.op("aten.mm.default", {x}, 20);
+  const OpId first = p.last_op();
+  const TensorId z = p.op("aten.mm.default", {x}, 20);
+  const SaveId save = p.pack(x);
+  p.exit(call, {y, z});
+  p.change(y);
+  p.pass(PassKind::kBackward);
+  p.backward({save}, 5);
+  const Step step = p.finish();
+  EXPECT_THAT(kinds(step, {{{call, {}}}}), IsEmpty());  // y is made anew
+  EXPECT_THAT(kinds(step, {{{call, {first}}}}), ElementsAre(ViolationKind::kCannotSave));
+  EXPECT_THAT(kinds(step, {{{call, {OpId(first.value() + 1)}}}}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace tidemark::plan

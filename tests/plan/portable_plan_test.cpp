@@ -63,6 +63,24 @@ TEST(PortablePlan, SaysWhatApplyingNeeds) {
   EXPECT_EQ(find_in(step, words, "the plan"), plan);
 }
 
+// Of two calls of the model, the largest of each size; a file that does not say is of the step all the same.
+TEST(PortablePlan, KnowsWhatTheModelIsGiven) {
+  test::TinyProgram p;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const step::TensorId x = p.resident(step::Role::kInput, 10 + i);
+    p.pass(step::PassKind::kForward, i);
+    p.exit(p.enter(p.root, {x}), {});
+  }
+  const step::Step step = p.finish();
+  PortablePlan words = describe(step, {}, {});
+  EXPECT_EQ(words.inputs, (std::vector<Shape>{{"uint8", {11}}}));
+  EXPECT_EQ(read_portable_plan_text(write_plan(words), "the plan"), words);
+  words.inputs.clear();
+  EXPECT_EQ(find_in(step, words, "the plan"), Plan{});
+  words.inputs = {{"uint8", {12}}};
+  EXPECT_THROW(find_in(step, words, "the plan"), Error);
+}
+
 TEST(PortablePlan, IsFoundAgainInItsStepOnly) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     const step::Step step = test::random_training(seed).step;

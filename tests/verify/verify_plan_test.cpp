@@ -5,6 +5,7 @@
 #include "../support/random_plan.h"
 #include "../support/random_step.h"
 #include "../support/random_training.h"
+#include "../support/tiny_program.h"
 #include "tidemark/plan/legality.h"
 
 namespace tidemark::verify {
@@ -29,6 +30,33 @@ TEST(VerifyPlan, AgreesWithLegality) {
   }
   EXPECT_GT(legal, 200);
   EXPECT_GT(illegal, 200);
+}
+
+// A caller writes into what a block has read, before or after its backward; or into what the block returned.
+TEST(VerifyPlan, NothingIsWrittenBeforeTheRecompute) {
+  const auto violations = [](bool before, bool into_result, bool saves) {
+    test::TinyProgram p;
+    const step::ModuleId block = p.module(p.root, "block", "Block");
+    const step::TensorId x = p.resident(step::Role::kInput, 10);
+    p.pass(step::PassKind::kForward);
+    const step::CallId call = p.enter(block, {x});
+    const step::TensorId y = p.op("aten.mm.default", {x}, 20);
+    const step::OpId first = p.last_op();
+    const step::SaveId save = p.pack(x);
+    p.exit(call, {y});
+    if (before) p.change(into_result ? y : x);
+    p.pass(step::PassKind::kBackward);
+    p.backward({save}, 5);
+    if (!before) p.change(into_result ? y : x);
+    plan::Unit unit{.call = call, .saved_ops = {}};
+    if (saves) unit.saved_ops.push_back(first);
+    return find_violations(p.finish(), {{unit}}).size();
+  };
+  EXPECT_EQ(violations(true, false, false), 1u);
+  EXPECT_EQ(violations(false, false, false), 0u);
+  EXPECT_EQ(violations(true, true, false), 0u);
+  EXPECT_EQ(violations(true, true, true), 1u);
+  EXPECT_EQ(violations(false, true, true), 0u);
 }
 
 // A plan holds up to its peak, and one byte less is too little; figures that are wrong are named.

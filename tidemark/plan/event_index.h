@@ -16,6 +16,15 @@ struct EventRange {
   friend bool operator==(const EventRange&, const EventRange&) = default;
 };
 
+// An op writes in place into a storage that was there before it.
+struct Write {
+  step::StorageId storage;
+  std::uint32_t at = 0;  // its begin event
+  step::OpId op;
+
+  friend auto operator<=>(const Write&, const Write&) = default;
+};
+
 // Where in a step's events things stand. The region of a call is what lies between its enter and its exit event.
 struct EventIndex {
   static constexpr std::uint32_t kNever = 0xFFFFFFFFu;
@@ -24,8 +33,13 @@ struct EventIndex {
   std::vector<std::uint32_t> begins;   // by op: its begin event
   std::vector<std::uint32_t> allocs;   // by storage: its alloc event, or kNever
   std::vector<step::OpId> allocators;  // by storage: the op it is allocated in, if any
+  std::vector<std::uint32_t> unpacks;  // by save: its first unpack event, or kNever
+  std::vector<Write> writes;           // by storage, then by position
 };
 
 EventIndex index_events(const step::Step& step);
+
+// The first write into the storage at an event of the range, or nothing.
+const Write* first_write(const EventIndex& index, step::StorageId storage, EventRange range);
 
 }  // namespace tidemark::plan

@@ -7,6 +7,7 @@
 
 #include "tidemark/base/checked.h"
 #include "tidemark/base/error.h"
+#include "tidemark/plan/overwrite.h"
 
 namespace tidemark::plan {
 
@@ -41,7 +42,10 @@ class Sets {
 class Contraction {
  public:
   Contraction(const Step& step, const EventIndex& index, CallId call)
-      : step_(step), index_(index), region_(index.regions[call.index()]) {}
+      : step_(step),
+        index_(index),
+        region_(index.regions[call.index()]),
+        after_{region_.end, recompute_at(step, index, call)} {}
 
   std::vector<Group> run() {
     find_ops();
@@ -60,6 +64,11 @@ class Contraction {
 
   StorageId storage_of(const Output& out) const { return step_[out.tensor].storage; }
   bool is_inside(StorageId storage) const { return region_.contains(index_.allocs[storage.index()]); }
+
+  // Whether who holds it meanwhile would find it changed when the recompute comes.
+  bool is_changed_later(StorageId storage) const {
+    return after_.end != EventIndex::kNever && is_inside(storage) && first_write(index_, storage, after_) != nullptr;
+  }
 
   void unite_by_storage(Sets& sets) const {
     std::unordered_map<StorageId, std::size_t> first_user;
@@ -109,7 +118,7 @@ class Contraction {
       bool aliases = false;
       for (const Output& out : step_.outputs(op)) {
         const bool inside = is_inside(storage_of(out));
-        any_change = any_change || (out.alias == AliasKind::kMutates && inside);
+        any_change = any_change || (out.alias == AliasKind::kMutates && inside) || is_changed_later(storage_of(out));
         aliases = aliases || out.alias == AliasKind::kView || out.alias == AliasKind::kExisting;
         allocates = allocates || out.alias == AliasKind::kFresh;
         any_output = true;
@@ -144,6 +153,7 @@ class Contraction {
   const Step& step_;
   const EventIndex& index_;
   EventRange region_;
+  EventRange after_;  // from the call's end to its recompute
   std::vector<OpId> ops_;
 };
 

@@ -13,7 +13,7 @@ namespace tidemark::plan {
 enum class SaveObstacle : std::uint8_t {
   kNone,
   kNothingFresh,  // it allocates nothing: views, and changes of what was made elsewhere
-  kChanged,       // a tensor of the group is changed in place after it was made; PyTorch raises "has been mutated"
+  kChanged,       // a tensor of the group is changed in place before the recompute; PyTorch raises "has been mutated"
   kView,          // an op that allocates also returns a view or another existing tensor
 };
 inline constexpr std::array<std::string_view, 4> kSaveObstacleNames = {"none", "nothing_fresh", "changed", "view"};

@@ -7,6 +7,7 @@
 
 #include "tidemark/base/error.h"
 #include "tidemark/plan/groups.h"
+#include "tidemark/plan/overwrite.h"
 
 namespace tidemark::plan {
 
@@ -112,6 +113,10 @@ class Checker {
                    fmt::format("{} runs in a checkpoint of the model's own", name(OpId(event.id))));
     }
     if (!any_save) found(ViolationKind::kNoSaves, {}, fmt::format("autograd keeps nothing for {}", name(unit.call)));
+    if (const auto overwrite = find_overwrite(step_, index_, unit.call))
+      found(ViolationKind::kOverwritten, overwrite->op,
+            fmt::format("{} writes in place into what {} reads, {}", name(overwrite->op), name(unit.call),
+                        overwrite->is_inside ? "inside it" : "before it is recomputed"));
   }
 
   void check_group(const Unit& unit, const Group& group) {

@@ -47,7 +47,13 @@ Json model_json(const PortablePlan& plan) {
   for (const ParameterShape& parameter : plan.parameters)
     parameters.push_back(
         Json::array({parameter.name, parameter.shape.dtype, parameter.shape.sizes, parameter.trainable}));
-  return Json{{"modules", std::move(modules)}, {"parameters", std::move(parameters)}};
+  Json model{{"modules", std::move(modules)}, {"parameters", std::move(parameters)}};
+  if (!plan.inputs.empty()) {
+    Json inputs = Json::array();
+    for (const Shape& input : plan.inputs) inputs.push_back(shape_json(input));
+    model["inputs"] = std::move(inputs);
+  }
+  return model;
 }
 
 Json bodies_json(const PortablePlan& plan) {
@@ -260,6 +266,14 @@ class Reader {
                                  .shape = {text_of(row[1], place), counts_of<std::int64_t>(row[2], place)},
                                  .trainable = row[3].get<bool>()});
     }
+    if (!json.contains("inputs")) return;
+    for (const ReadJson& row : list_at(json, "inputs", place)) plan.inputs.push_back(shape_of(row, place));
+  }
+
+  static Shape shape_of(const ReadJson& row, const std::string& place) {
+    if (!row.is_array() || row.size() != 2)
+      refuse(place + ": inputs", "this is no input", "[dtype, sizes]", shown_in_error(row));
+    return {text_of(row[0], place), counts_of<std::int64_t>(row[1], place)};
   }
 
   void read_bodies(const ReadJson& json, PortablePlan& plan) const {
@@ -267,11 +281,7 @@ class Reader {
     for (const ReadJson& row : list_at(json, "bodies", name_)) {
       Body body;
       for (const ReadJson& op : list_at(row, "ops", place)) body.ops.push_back(text_of(op, place + ": ops"));
-      for (const ReadJson& input : list_at(row, "inputs", place)) {
-        if (!input.is_array() || input.size() != 2)
-          refuse(place + ": inputs", "this is no input", "[dtype, sizes]", shown_in_error(input));
-        body.inputs.push_back({text_of(input[0], place), counts_of<std::int64_t>(input[1], place)});
-      }
+      for (const ReadJson& input : list_at(row, "inputs", place)) body.inputs.push_back(shape_of(input, place));
       plan.bodies.push_back(std::move(body));
     }
   }

@@ -93,6 +93,27 @@ void describe_model(const Step& step, PortablePlan& portable) {
                                      .trainable = binding.trainable});
 }
 
+// What the root is given, by tensor. Of several calls that are given the same kinds of tensors, the largest of each
+// size.
+std::vector<Shape> model_inputs(const Step& step) {
+  std::vector<Shape> largest;
+  for (const Call& call : step.tables().calls) {
+    const PassKind kind = step[call.pass].kind;
+    if (step[call.module].parent.has_value() || (kind != PassKind::kForward && kind != PassKind::kLoss)) continue;
+    std::vector<Shape> given;
+    for (const TensorId input : step.inputs(call)) given.push_back(shape_of(step, input));
+    if (largest.empty()) largest = given;
+    bool is_alike = given.size() == largest.size();
+    for (std::size_t i = 0; is_alike && i < given.size(); ++i)
+      is_alike = given[i].dtype == largest[i].dtype && given[i].sizes.size() == largest[i].sizes.size();
+    if (!is_alike) continue;
+    for (std::size_t i = 0; i < given.size(); ++i)
+      for (std::size_t d = 0; d < given[i].sizes.size(); ++d)
+        largest[i].sizes[d] = std::max(largest[i].sizes[d], given[i].sizes[d]);
+  }
+  return largest;
+}
+
 std::vector<CallCounts> count_calls(const Step& step, const Plan& plan) {
   std::uint32_t micro_batches = 0;
   for (const Pass& pass : step.tables().passes) micro_batches = std::max(micro_batches, pass.micro_batch + 1);
@@ -130,6 +151,7 @@ PortablePlan describe(const Step& step, const Plan& plan, const PlanFacts& facts
                         .facts = facts,
                         .modules = {},
                         .parameters = {},
+                        .inputs = model_inputs(step),
                         .bodies = {},
                         .calls = count_calls(step, plan),
                         .units = {}};
@@ -195,7 +217,9 @@ Plan find_in(const Step& step, const PortablePlan& portable, const std::string& 
     }
     plan.units.push_back(std::move(unit));
   }
-  if (describe(step, plan, portable.facts) != portable)
+  PortablePlan described = describe(step, plan, portable.facts);
+  if (portable.inputs.empty()) described.inputs.clear();
+  if (described != portable)
     refuse(name, "the plan says of the model what the step does not", "modules, parameters, calls and ops of the step",
            {}, kRemedy);
   return plan;

@@ -89,6 +89,7 @@ struct PortablePlan {
   PlanFacts facts;
   std::vector<ModuleName> modules;
   std::vector<ParameterShape> parameters;  // a tied weight stands under each of its names
+  std::vector<Shape> inputs;  // of the model's calls, the largest sizes; empty when unknown, as in files of before
   std::vector<Body> bodies;
   std::vector<CallCounts> calls;  // in the order of the modules' names
   std::vector<PortableUnit> units;

@@ -43,11 +43,12 @@ enum class Exclusion : std::uint8_t {
   kBackwardInside,
   kNoSaves,
   kNested,
-  kCannotSave,  // an op that must not run twice cannot be saved
-  kPattern,     // the user's patterns leave it out
+  kCannotSave,   // an op that must not run twice cannot be saved
+  kPattern,      // the user's patterns leave it out
+  kOverwritten,  // what it reads is written to in place before its recompute
 };
-inline constexpr std::array<std::string_view, 7> kExclusionNames = {
-    "none", "not_forward", "backward_inside", "no_saves", "nested", "cannot_save", "pattern"};
+inline constexpr std::array<std::string_view, 8> kExclusionNames = {
+    "none", "not_forward", "backward_inside", "no_saves", "nested", "cannot_save", "pattern", "overwritten"};
 
 // What may be decided about a group.
 enum class Freedom : std::uint8_t { kFree, kAlwaysSave, kNeverSave };

@@ -135,6 +135,8 @@ std::string_view exclusion_text(planner::Exclusion reason) {
       return "an op that must not run twice cannot be saved";
     case planner::Exclusion::kPattern:
       return "left out by --units or --not-units";
+    case planner::Exclusion::kOverwritten:
+      return "what they read is written to in place before their recompute";
   }
   return "";
 }

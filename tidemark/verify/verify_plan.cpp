@@ -21,6 +21,10 @@ class Judge {
       if (events_[at].kind == EventKind::kEnter) enter_[CallId(events_[at].id)] = at;
       if (events_[at].kind == EventKind::kExit) exit_[CallId(events_[at].id)] = at;
       if (events_[at].kind == EventKind::kAlloc) alloc_[StorageId(events_[at].id)] = at;
+      if (events_[at].kind == EventKind::kUnpack) unpack_.emplace(SaveId(events_[at].id), at);
+      if (events_[at].kind != EventKind::kBegin) continue;
+      for (const Output& output : step.outputs(step[OpId(events_[at].id)]))
+        if (output.alias == AliasKind::kMutates) written_[step[output.tensor].storage].insert(at);
     }
   }
 
@@ -55,12 +59,17 @@ class Judge {
     if (kind != PassKind::kForward && kind != PassKind::kLoss) return say(name(unit) + " is not in a forward pass");
     std::vector<OpId> ops;
     bool keeps_anything = false;
+    recompute_ = kNever;
     for (std::uint32_t at = enter_.at(unit.call) + 1; at < exit_.at(unit.call); ++at) {
       const Event& event = events_[at];
       if (event.kind == EventKind::kNode || event.kind == EventKind::kDone || event.kind == EventKind::kUnpack ||
           event.kind == EventKind::kDrop)
         return say("a backward runs inside " + name(unit));
-      if (event.kind == EventKind::kPack && step_[SaveId(event.id)].hooked) keeps_anything = true;
+      if (event.kind == EventKind::kPack && step_[SaveId(event.id)].hooked) {
+        keeps_anything = true;
+        if (const auto found = unpack_.find(SaveId(event.id)); found != unpack_.end())
+          recompute_ = std::min(recompute_, found->second);
+      }
       if (event.kind == EventKind::kBegin) ops.emplace_back(event.id);
     }
     if (!keeps_anything) say("autograd keeps nothing for " + name(unit));
@@ -70,6 +79,7 @@ class Judge {
       if (!inside.contains(op)) return say("a saved op does not run in " + name(unit));
       saved.insert(op);
     }
+    judge_reads(unit, ops);
     judge_ops(unit, ops, saved);
     judge_groups(unit, ops, saved);
   }
@@ -77,6 +87,32 @@ class Judge {
   bool is_made_in(const plan::Unit& unit, StorageId storage) const {
     const auto made = alloc_.find(storage);
     return made != alloc_.end() && made->second > enter_.at(unit.call) && made->second < exit_.at(unit.call);
+  }
+
+  // When the recompute runs, what it finds outside is what the forward found there.
+  void judge_reads(const plan::Unit& unit, const std::vector<OpId>& ops) {
+    if (recompute_ == kNever) return;
+    std::set<StorageId> touched;
+    for (const TensorId tensor : step_.inputs(step_[unit.call])) touched.insert(step_[tensor].storage);
+    for (const OpId op : ops) {
+      for (const TensorId tensor : step_.inputs(step_[op])) touched.insert(step_[tensor].storage);
+      for (const Output& output : step_.outputs(step_[op])) touched.insert(step_[output.tensor].storage);
+    }
+    for (const StorageId storage : touched) {
+      if (is_made_in(unit, storage) || !is_written(storage, enter_.at(unit.call), recompute_)) continue;
+      // A buffer that the unit writes into itself is put back before the recompute.
+      if (step_[storage].role == Role::kBuffer && is_written(storage, enter_.at(unit.call), exit_.at(unit.call)))
+        continue;
+      say("storage " + std::to_string(storage.value()) + ", which " + name(unit) +
+          " reads, is written to in place before it is recomputed");
+    }
+  }
+
+  bool is_written(StorageId storage, std::uint32_t from, std::uint32_t to) const {
+    const auto found = written_.find(storage);
+    if (found == written_.end()) return false;
+    const auto first = found->second.lower_bound(from);
+    return first != found->second.end() && *first < to;
   }
 
   void judge_ops(const plan::Unit& unit, const std::vector<OpId>& ops, const std::set<OpId>& saved) {
@@ -146,17 +182,25 @@ class Judge {
         makes_any = makes_any || output.alias == AliasKind::kFresh;
         if (output.alias == AliasKind::kMutates && is_made_in(unit, step_[output.tensor].storage))
           say(name(op) + " changes in place what is saved");
+        if (recompute_ != kNever && is_made_in(unit, step_[output.tensor].storage) &&
+            is_written(step_[output.tensor].storage, exit_.at(unit.call), recompute_))
+          say("what " + name(op) + " saves is changed in place later");
       }
       if (makes_any && !saved.contains(op)) say(name(op) + " is recomputed while ops it belongs to are saved");
     }
   }
 
   const Step& step_;
+  static constexpr std::uint32_t kNever = 0xFFFFFFFFu;
+
   const std::vector<Event>& events_;
   const plan::Plan& plan_;
+  std::uint32_t recompute_ = kNever;  // of the unit that is judged
   std::map<CallId, std::uint32_t> enter_;
   std::map<CallId, std::uint32_t> exit_;
   std::map<StorageId, std::uint32_t> alloc_;
+  std::map<SaveId, std::uint32_t> unpack_;  // the first
+  std::map<StorageId, std::set<std::uint32_t>> written_;
   std::vector<std::string> violations_;
 };
 
