@@ -90,7 +90,7 @@ def measure(name: str, pairs: int) -> None:
     print(f"{name}: plain step {1e3 * base:.2f} ms; plan of {len(middle.plan)} units, {sum(len(s) for _, s in middle.plan.units)} saved ops")
     print(f"  selective: ours +{1e3 * over[0]:.2f} ms, PyTorch's +{1e3 * over[1]:.2f} ms: ratio {over[0] / over[1]:.3f} (A/A {over[2] / over[1]:.3f})")
 
-    equal = tidemark.plan(step, full.peak_bytes)
+    equal = tidemark.plan(step, full.peak_bytes, reserve=0)
     ours = trainer(name, lambda model: equal.plan.apply(model))
     theirs = trainer(name, functools.partial(with_torch, step=step, plan=full))
     columns = interleave([theirs, ours, theirs], pairs)

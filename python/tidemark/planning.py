@@ -13,6 +13,8 @@ from typing import Sequence
 from . import _core, _highs
 from ._core import Device, Frontier, PlanResult, SearchOptions, Step, WorkspaceTable
 
+UNSEEN_BYTES = 4096  # numbers that become tensors below every hook: 8 to 64 bytes were measured
+
 
 def plan(
     step: Step,
@@ -37,7 +39,8 @@ def plan(
 
     device: whose times count, by name, by the path of a device file, or as a Device. "cpu" stands for a machine like this
     one, with modelled times; `tidemark.calibrate` writes a file with measured ones.
-    reserve: of the budget, not for tensors; by default the device's overhead.
+    reserve: of the budget, not for tensors; by default the device's overhead, and 4 KiB for a captured step on a CPU, for numbers
+    that PyTorch allocates where no hook sees them.
     against: which bytes the budget is about: "exact" (default on a CPU), "rounded" (default elsewhere) or "reserved".
     workspace: by default the step's own; an empty WorkspaceTable() stands for none.
     early_stop: end a recompute at the last tensor that is needed. rng: keep the random state "when_needed", "always" or
@@ -55,9 +58,12 @@ def plan(
     device = _device(device)
     if isinstance(budget, bool) or not isinstance(budget, (str, int)):
         _core.fail("budget", "this is no budget", expected='a number of bytes, or a text such as "8GB" or "90%"', got=repr(budget))
+    budget_bytes = _core.parse_budget(budget, "budget").bytes_on(device.memory_bytes)
+    if reserve is None and _has_unseen(step, device):  # too little for any step, and not worth an error of its own
+        budget_bytes = max(budget_bytes, device.overhead_bytes + UNSEEN_BYTES + 1)
     return _core.plan_step(
         step,
-        _core.parse_budget(budget, "budget").bytes_on(device.memory_bytes),
+        budget_bytes,
         device,
         _options(step, device, reserve, against, workspace, early_stop, rng, units, not_units, always_save, never_save, ranks),
         max_work=max_work,
@@ -105,6 +111,11 @@ def _device(device: str | Device) -> Device:
     return _core.find_device(device) if isinstance(device, str) else device
 
 
+def _has_unseen(step: Step, device: Device) -> bool:
+    """Whether the step was captured, for a CPU: then its plan is held against what PyTorch's allocator does there."""
+    return device.kind == "cpu" and getattr(step, "workspace", None) is not None
+
+
 def _options(
     step: Step,
     device: Device,
@@ -120,7 +131,7 @@ def _options(
     ranks: int,
 ) -> SearchOptions:
     if reserve is None:
-        reserve = device.overhead_bytes
+        reserve = device.overhead_bytes + (UNSEEN_BYTES if _has_unseen(step, device) else 0)
     return SearchOptions(
         reserve_bytes=_core.parse_bytes(reserve, "reserve") if isinstance(reserve, str) else reserve,
         against=against or ("exact" if device.kind == "cpu" else "rounded"),

@@ -126,13 +126,17 @@ def _own(name):
         return TiedMoE(), ((ids,), ids), models._logits_loss
     if name == "normalized":
         return NormalizedMLP(), ((torch.randn(16, 64, 96),), torch.randint(0, 10, (16,))), models._image_loss
+    if name in ("gpt2_cached", "llama_cached"):  # as transformers has it by default
+        model, batch, loss = models._hugging(name.removesuffix("_cached"))
+        model.config.use_cache = True
+        return model, batch, loss
     if name == "accumulated":
         ids = models._tokens(16, 64, 512)
         return models.GPT(), ((ids,), ids), models._logits_loss
     raise KeyError(name)
 
 
-OWN = ("lora", "frozen", "autocast", "shared_autocast", "shared", "moe_ties", "normalized", "accumulated")
+OWN = ("lora", "frozen", "autocast", "shared_autocast", "shared", "moe_ties", "normalized", "accumulated", "gpt2_cached", "llama_cached")
 SAMPLE = ("cnn", "shared_autocast")
 ALL = (*models.OWN, *OWN, *models.HUGGING)
 

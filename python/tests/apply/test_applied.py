@@ -4,6 +4,7 @@ import copy
 import functools
 import gc
 import io
+import json
 import pickle
 import threading
 import warnings
@@ -253,6 +254,87 @@ def test_a_forward_of_the_modules_own_is_kept(gpt, helpers):
     assert len(calls) == 4  # two steps, each with its recompute
     tidemark.remove(model)
     assert block.forward is forward
+
+
+class Fast(nn.Module):
+    """Chooses its forward when it is built."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide, self.narrow = nn.Linear(16, 64), nn.Linear(64, 16)
+        self.forward = self.fast
+
+    def fast(self, x):
+        return x + self.narrow(torch.relu(self.wide(x)))
+
+
+def smallest(step, **options):
+    least = tidemark.plan(step, 1, **options)
+    return tidemark.plan(step, least.smallest_peak_bytes + least.reserve_bytes, **options).plan
+
+
+def test_copies_of_a_module_with_its_own_forward_have_their_own_weights():
+    torch.manual_seed(0)
+    model, x = nn.Sequential(*[Fast() for _ in range(4)]), torch.randn(64, 16)
+    recorded = captured(model, x, lambda y: y.square().mean())[2]
+    plan = smallest(recorded)
+    assert any(unit["module"].isdigit() for unit in json.loads(plan.to_json())["units"])
+    plain = [p.clone() for p in torch.autograd.grad(model(x).square().mean(), list(model.parameters()))]
+    plan.apply(model)
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        with torch.no_grad():
+            for parameter in copied.parameters():
+                parameter.zero_()
+        assert all(torch.equal(layer(x), x) for layer in copied)
+        assert all(layer.forward.__self__ is layer for layer in copied)
+    assert all(map(torch.equal, plain, torch.autograd.grad(model(x).square().mean(), list(model.parameters()))))
+    tidemark.remove(model)
+    assert all(layer.forward.__self__ is layer for layer in model)
+
+
+# PyTorch passes the arguments of a module with such hooks through a node of its own, outside of the checkpoint.
+@pytest.mark.parametrize("kind", ["register_full_backward_hook", "register_full_backward_pre_hook"])
+@pytest.mark.parametrize("is_before_capture", [True, False])
+def test_backward_hooks_on_units(kind, is_before_capture):
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(4)])
+    x, ran = torch.randn(64, 16, requires_grad=True), []
+
+    def register():
+        for block in model:
+            getattr(block, kind)(lambda *_: ran.append(1) or None)
+
+    if is_before_capture:
+        register()
+    plan = smallest(captured(model, x, lambda y: y.square().mean())[2], units=["?"])
+    if not is_before_capture:
+        register()
+    ran.clear()
+    plain = torch.autograd.grad(model(x).square().mean(), list(model.parameters()))
+    count = len(ran)
+    assert count >= 3  # the first block's may not run, since nobody asks for the gradient of its input
+    plan.apply(model)
+    assert all(map(torch.equal, plain, torch.autograd.grad(model(x).square().mean(), list(model.parameters()))))
+    assert len(ran) == 2 * count and len(plan) > 0
+    tidemark.remove(model)
+
+
+def test_fit_says_that_a_model_in_eval_waits(capsys):
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(4)]).eval()
+    x = torch.randn(64, 16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step():
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    tidemark.fit(step, model, optimizer, budget="1GiB")
+    assert "The model is in eval() now: the plan begins with model.train()." in capsys.readouterr().out
+    tidemark.remove(model)
+    tidemark.fit(step, model.train(), optimizer, budget="1GiB")
+    assert "eval()" not in capsys.readouterr().out
+    tidemark.remove(model)
 
 
 def captured(model, inputs, loss):

@@ -170,7 +170,7 @@ def test_removed_dropout(plan, gpt, helpers):
 def test_larger_batch(plan, gpt, helpers):
     model = helpers.small_gpt()
     plan.apply(model)
-    with pytest.warns(UserWarning, match="blocks.0 gets inputs 2.00 times as large as planned; the step's peak is now estimated at"):
+    with pytest.warns(UserWarning, match=r"(\(root\)|blocks.0) gets inputs that may need 2.00 times the memory planned for; the step's peak is now estimated at"):
         run(model, torch.cat([gpt.ids, gpt.ids]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # once is enough
@@ -272,8 +272,9 @@ class Chain(nn.Module):
 
 
 def planned_chain(after):
+    """Captured and planned while nothing was written: otherwise the planner leaves these calls alone."""
     torch.manual_seed(0)
-    model, x = Chain(after), torch.randn(64, 16)
+    model, x = Chain(lambda scale, mean: None), torch.randn(64, 16)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
 
     def step():
@@ -284,6 +285,7 @@ def planned_chain(after):
     recorded = tidemark.capture(step, model, optimizer)
     smallest = tidemark.plan(recorded, "1GiB", "cpu").smallest_peak_bytes + 4096
     tidemark.plan(recorded, smallest, "cpu", units=["layers.*"]).plan.apply(model)
+    model.after = after
     return step
 
 

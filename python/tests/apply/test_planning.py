@@ -1,7 +1,9 @@
 """tidemark.plan, its result, and plan files."""
 
+import copy
 import fnmatch
 import json
+import pickle
 import subprocess
 import sys
 
@@ -33,6 +35,28 @@ def test_budgets_are_texts_percentages_or_bytes(example):
         tidemark.plan(example, 4000, rng="sometimes")
     with pytest.raises(tidemark.Error):
         tidemark.plan(example, 4000, units=["no.such.module"])
+
+
+# Of a captured step on a CPU, 4 KiB of the budget are left for numbers that no hook sees; the plan file says so.
+def test_captured_steps_have_a_reserve(example):
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh())
+    step = tidemark.capture_batch(model, torch.ones(4, 8), lambda y: y.sum())
+    result = tidemark.plan(step, "1MiB")
+    assert result.reserve_bytes == result.plan.reserve_bytes == json.loads(result.plan.to_json())["reserve_bytes"] == 4096
+    needed = result.smallest_peak_bytes
+    assert tidemark.plan(step, needed + 4096).plan is not None and tidemark.plan(step, needed + 4095).plan is None
+    assert tidemark.plan(step, needed, reserve=0).plan is not None
+    assert tidemark.plan(step, 1).termination == "infeasible" and tidemark.plan(step, 1).reserve_bytes == 4096
+    assert tidemark.plan(example, 4000).reserve_bytes == 0  # a step of a file
+
+
+def test_plans_are_pickled(gpt):
+    plan = tighter(gpt.step).plan
+    for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
+        assert again == plan and again.hash == plan.hash and len(again) == len(plan)
+    with pytest.raises(tidemark.Error, match="does not know its step"):
+        pickle.dumps(tidemark.Plan(gpt.full.units))
 
 
 def tighter(step):

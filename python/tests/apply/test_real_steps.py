@@ -83,7 +83,7 @@ def check(run: Workers, name: str, shares: tuple, tmp_path: Path) -> None:
     smallest, most = loose.smallest_peak_bytes, loose.unplanned_peak_bytes
     problems = []
     for share in shares:
-        budget = smallest + int((most - smallest) * share)
+        budget = smallest + int((most - smallest) * share) + loose.reserve_bytes
         result = tidemark.plan(step, budget)
         assert result.plan is not None, (name, share, result.termination)
         path = tmp_path / f"{name}-{share}.json"

@@ -28,9 +28,9 @@ def apply(plan, model, check_ranks: bool = True) -> None:
             check_if_distributed(content.hash)
         state = Applied(model, content)
         refs = []
-        for name in dict.fromkeys(unit.module for unit in content.units):
+        for name in dict.fromkeys(["", *(unit.module for unit in content.units)]):
             module = model.get_submodule(name)
-            forwards.put(module, functools.partial(state.call, name))
+            forwards.put(module, functools.partial(state.call if name else state.root, name))
             refs.append(weakref.ref(module))
         key = id(model)
         _applied[key] = (weakref.ref(model, lambda _: _forget(key)), state, refs)

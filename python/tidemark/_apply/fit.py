@@ -26,7 +26,7 @@ def fit(step_fn, model, optimizer, budget, device, progress, options):
     say("applying")
     apply(result.plan, model)
     say(None)
-    print(summary(result, step))
+    print(summary(result, step) + ("" if model.training else " The model is in eval() now: the plan begins with model.train()."))
     return result
 
 
@@ -59,20 +59,25 @@ def summary(result, step) -> str:
     bytes_ = _core.format_bytes
     if not len(result.plan):
         return (
-            f"Tidemark: the step needs {bytes_(result.peak_bytes)} and fits the budget of {bytes_(result.budget_bytes)} as it "
+            f"Tidemark: the step needs {bytes_(result.peak_bytes)} and fits the budget of {bytes_(result.budget_bytes)}{_reserved(result)} as it "
             "is; nothing is checkpointed. `tidemark.remove(model)` is not needed, but does no harm."
         )
     modules = {step.modules[step.calls[call].module].fqn for call, _ in result.plan.units}
     saved = sum(len(ops) for _, ops in result.plan.units)
-    share = 100 * result.recompute_ms / result.step_ms if result.step_ms else 0.0
     sure = "no plan that fits is cheaper" if result.termination == "optimal" else f"no plan that fits costs less than {result.bound_ms:.3g} ms"
     return (
         f"Tidemark: {len(result.plan)} module calls of {len(modules)} modules now run under checkpoints, with {saved} ops in them saved "
         f"rather than recomputed. The step's peak is predicted to be {bytes_(result.peak_bytes)} instead of "
-        f"{bytes_(result.unplanned_peak_bytes)}, within the budget of {bytes_(result.budget_bytes)}; recomputing costs "
-        f"{result.recompute_ms:.3g} ms by the times of {result.device}, {share:.1f} % of the step's ops; {sure}. Train as before; "
+        f"{bytes_(result.unplanned_peak_bytes)}, within the budget of {bytes_(result.budget_bytes)}{_reserved(result)}; recomputing adds "
+        f"{result.recompute_ms:.3g} ms to the {result.step_ms:.3g} ms of the step's ops, by the times of {result.device}; {sure}. Train as before; "
         "`tidemark.remove(model)` undoes it."
     )
+
+
+def _reserved(result) -> str:
+    if not result.reserve_bytes:
+        return ""
+    return f" (of which {_core.format_bytes(result.reserve_bytes)} are left for what no hook sees)"
 
 
 class _Progress:

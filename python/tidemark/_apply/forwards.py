@@ -2,13 +2,16 @@
 
 A module's class gets a forward that looks up whether it is called for a module with a detour; every other one, a copy of
 the module included, runs as before. So nothing is stored in the module: its attributes, state_dict, pickles and copies are what
-they were. Only where a module has a forward of its own, as an attribute, that attribute is exchanged.
+they were. Only where a module has a forward of its own, as an attribute, that attribute is exchanged; copies and pickles of the
+module have the old one.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import threading
+import types
 import weakref
 
 import torch
@@ -18,19 +21,36 @@ _detours: dict = {}  # by id of a module: (weak reference to it, detour)
 _classes: dict = {}  # by class: how many of its modules have a detour
 
 
+class _Exchanged:
+    """Stands for a forward that a module has of its own. Copied or pickled, it is that forward."""
+
+    def __init__(self, own, module: torch.nn.Module, detour) -> None:
+        functools.update_wrapper(self, own)
+        self._own = own
+        self._module = weakref.ref(module)
+        self._detour = detour
+
+    def __call__(self, *args, **kwargs):
+        own = self._own
+        return self._detour(lambda _, *a, **k: own(*a, **k), self._module(), args, kwargs)
+
+    def __deepcopy__(self, memo):
+        return copy.deepcopy(self._own, memo)
+
+    def __reduce__(self):
+        own = self._own
+        if isinstance(own, types.MethodType):
+            return getattr, (own.__self__, own.__func__.__name__)
+        return copy.copy, (own,)
+
+
 def put(module: torch.nn.Module, detour) -> None:
     """From now on `detour(forward, module, args, kwargs)` runs instead of the module's forward."""
     with _lock:
         key = id(module)
         if "forward" in module.__dict__:
             own = module.__dict__["forward"]
-            ref = weakref.ref(module)
-
-            @functools.wraps(own)
-            def forward(*args, **kwargs):
-                return detour(lambda _, *a, **k: own(*a, **k), ref(), args, kwargs)
-
-            module.__dict__["forward"] = forward
+            module.__dict__["forward"] = _Exchanged(own, module, detour)
             _detours[key] = (weakref.ref(module), None, own)
             return
         cls = type(module)

@@ -6,6 +6,7 @@ up by position, which is the same as (op, occurrence in the call), and the first
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 
 import torch
@@ -50,12 +51,13 @@ def _keep(value):
 class Left:
     """What a call's forward leaves for its recompute."""
 
-    __slots__ = ("kept", "casts", "weights")
+    __slots__ = ("kept", "casts", "weights", "unit")
 
     def __init__(self) -> None:
         self.kept: dict = {}  # by position: what a saved op made
         self.casts: set = set()  # positions at which the forward casts a parameter
         self.weights: dict = {}  # by id of a parameter: a cast of it that was there before the call
+        self.unit = None  # the plan's words, in the form in which inputs of these sizes have them; None: as they are
 
 
 class _Mode(TorchDispatchMode):
@@ -121,11 +123,75 @@ class ForwardMode(_Mode):
             )
 
 
+# Ops that only look at a tensor otherwise, or copy it to do so. Which of them run depends on strides, and these on which sizes are 1:
+# `reshape` and `contiguous` copy a transposed tensor, unless there is nothing to transpose.
+_LOOKS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "view.default", "_unsafe_view.default", "_reshape_alias.default", "as_strided.default", "expand.default", "clone.default",
+        "contiguous.default", "reshape.default", "permute.default", "transpose.int", "t.default", "squeeze.default", "squeeze.dim",
+        "squeeze.dims", "unsqueeze.default", "alias.default",
+    )
+)  # fmt: skip
+
+
+class AligningMode(ForwardMode):
+    """The forward of a call whose inputs have other sizes than planned. Follows the plan's ops, but for those that only look or copy,
+    and writes down what ran: that is what its recompute, and later calls with such inputs, have to run, too."""
+
+    def __init__(self, unit: UnitWords, left: Left, tally, watch: Rehearsal | None) -> None:
+        super().__init__(unit, left, tally, watch)
+        self.ran: list = []
+        self.saved_of_these: set = set()
+        self.reach = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in SAC_IGNORED_OPS:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        name, ops, to = name_of(func), self.unit.ops, self.at
+        while to < len(ops) and ops[to] != name and ops[to] in _LOOKS:
+            to += 1
+        at = len(self.ran)
+        if to < len(ops) and ops[to] == name:
+            self.at = to + 1
+            if to in self.saved:
+                self.saved_of_these.add(at)
+            if to < self.unit.reach:
+                self.reach = at + 1
+        elif name not in _LOOKS:
+            raise _unknown(self.unit, self.at, func, args, self.part)
+        self.ran.append(name)
+        if func is _CAST and _is_parameter(args[0]):
+            self.left.casts.add(at)
+        if self.watch is not None:
+            self.watch.op(self.left, func, args)
+        if self.tally is not None:
+            self.tally.forward_op(func)
+        out = func(*args, **kwargs) if kwargs else func(*args)
+        if at in self.saved_of_these:
+            self.left.kept[at] = Kept(out) if type(out) is torch.Tensor else tree_map(_keep, out)
+        return out
+
+    def done(self) -> None:
+        while self.at < len(self.unit.ops) and self.unit.ops[self.at] in _LOOKS:
+            self.at += 1
+        super().done()
+        unit = self.unit
+        if tuple(self.ran) != unit.ops:
+            unit = dataclasses.replace(
+                unit, ops=tuple(self.ran), saved=frozenset(self.saved_of_these), reach=self.reach, found=[None] * (len(self.ran) + 1)
+            )
+        self.left.unit = unit
+
+
 class RecomputeMode(_Mode):
     part = "recompute"
 
     def __enter__(self):
         self.at = 0
+        if self.left.unit is not None:
+            self.unit = self.left.unit
+            self.expected, self.saved = self.unit.found, self.unit.saved
         return super().__enter__()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):

@@ -16,6 +16,8 @@ def check_if_distributed(hash_: str, group=None) -> None:
         return
     ranks: dict = {}
     for rank, value in enumerate(found):
+        if group is not None:
+            rank = dist.get_global_rank(group, rank)
         ranks.setdefault(value, []).append(rank)
     _core.fail(
         "apply",

@@ -42,7 +42,8 @@ def signature_of(tensors: list) -> tuple:
 
 
 def growth(unit: UnitWords, signature: tuple) -> float:
-    """How much larger the inputs are than planned: 1 or less when they are not. Raises when they are of another kind."""
+    """How much more memory the inputs may need than the planned ones: 1 or less when no more. Raises when they are of another
+    kind."""
     planned = unit.inputs
     if len(signature) != len(planned):
         raise drift(
@@ -52,7 +53,6 @@ def growth(unit: UnitWords, signature: tuple) -> float:
             got=str(len(signature)),
             cause="other arguments (a mask, positions, a cache) than when the step was captured",
         )
-    largest = 0.0
     for i, ((dtype, sizes), (planned_dtype, planned_sizes)) in enumerate(zip(signature, planned)):
         if dtype != planned_dtype:
             raise drift(
@@ -65,11 +65,32 @@ def growth(unit: UnitWords, signature: tuple) -> float:
         if len(sizes) != len(planned_sizes):
             raise drift(
                 unit.module,
-                f"tensor {i + 1} of the call's arguments has another shape",
-                expected=str(list(planned_sizes)),
-                got=str(list(sizes)),
+                f"tensor {i + 1} of the call's arguments has another number of dimensions",
+                expected=f"{len(planned_sizes)}, as in {list(planned_sizes)}",
+                got=f"{len(sizes)}, in {list(sizes)}",
                 cause="an input of another shape than when the step was captured",
             )
-        if sizes != planned_sizes:
-            largest = max(largest, math.prod(sizes) / max(1, math.prod(planned_sizes)))
+    return growth_of(signature, planned)
+
+
+def are_alike(signature: tuple, planned: tuple) -> bool:
+    """Whether they can be compared: as many tensors, of the same types and numbers of dimensions."""
+    return len(signature) == len(planned) and all(a[0] == b[0] and len(a[1]) == len(b[1]) for a, b in zip(signature, planned))
+
+
+def growth_of(signature: tuple, planned: tuple) -> float:
+    """An attention takes memory with the square of the length. So a size that grows counts twice, but for the first one, usually
+    the batch, as long as no other one shrinks; and inputs are larger unless even the square of what grows is made up for."""
+    largest = 0.0
+    for (_, sizes), (_, planned_sizes) in zip(signature, planned):
+        if sizes == planned_sizes:
+            continue
+        elements = math.prod(sizes) / max(1, math.prod(planned_sizes))
+        grown = [max(1.0, size / max(1, before)) for size, before in zip(sizes, planned_sizes)]
+        if math.prod(grown) == 1:
+            continue
+        ratio = elements * math.prod(grown[1:])
+        if ratio <= 1:
+            ratio = elements * math.prod(grown)
+        largest = max(largest, ratio)
     return largest

@@ -11,13 +11,14 @@ import torch
 from .. import _core
 from . import chance, region
 from .buffers import Snapshot, places_of
-from .calls import Calls, watch_optimizers
+from .caches import Caches, take_out
+from .calls import Calls, Position, watch_optimizers
 from .errors import DriftError, drift
-from .modes import ForwardMode, Left, RecomputeMode
+from .modes import AligningMode, ForwardMode, Left, RecomputeMode
 from .rehearsal import Rehearsal, is_autocast_caching
-from .sizes import growth, signature_of, tensors_in
+from .sizes import are_alike, growth, growth_of, signature_of, tensors_in
 from .unchanged import Unchanged
-from .words import PlanWords, UnitWords
+from .words import PlanWords, UnitWords, unit_counts
 
 
 class _Now(threading.local):
@@ -34,15 +35,49 @@ class Applied:
     def __init__(self, model: torch.nn.Module, words: PlanWords) -> None:
         self.words = words
         self.model = weakref.ref(model)
-        self.calls = Calls(words.calls)
+        self.calls = Calls(words.calls, unit_counts(words))
         self.audit = None  # who counts what runs, while an audit lasts
         self._places = {unit.buffers: places_of(model, unit.buffers) for unit in words.units if unit.buffers}
         self._rehearsed: dict = {}  # by call and sizes of inputs: whether it uses weights that autocast had cast before
+        self._aligned: dict = {}  # likewise, for other sizes than planned: the unit's words as such inputs have them
         self._has_warned = False
         self._optimizers = watch_optimizers(self.calls, model)
 
     def close(self) -> None:
         self._optimizers.remove()
+
+    def root(self, name: str, forward, module: torch.nn.Module, args: tuple, kwargs: dict):
+        """A call of the model itself."""
+        position = self.calls.here()
+        if (
+            position.is_in_model
+            or _now.recomputing
+            or not torch.is_grad_enabled()
+            or not module.training
+            or torch.compiler.is_compiling()
+        ):
+            return self._in_root(name, forward, module, args, kwargs)
+        if self.words.inputs and not self._has_warned:
+            given: list = []
+            tensors_in((args, kwargs), given)
+            signature = signature_of(given)
+            del given
+            if signature != self.words.inputs and are_alike(signature, self.words.inputs):
+                self._warn_of_growth(name, growth_of(signature, self.words.inputs))
+        mark = position.mark()
+        position.is_in_model = True
+        try:
+            return self._in_root(name, forward, module, args, kwargs)
+        except BaseException:
+            position.go_back(mark)
+            raise
+        finally:
+            position.is_in_model = False
+
+    def _in_root(self, name: str, forward, module, args, kwargs):
+        if name in self.words.calls:
+            return self.call(name, forward, module, args, kwargs)
+        return forward(module, *args, **kwargs)
 
     def call(self, name: str, forward, module: torch.nn.Module, args: tuple, kwargs: dict):
         """A call of the module of that name; `forward` is its own."""
@@ -63,7 +98,7 @@ class Applied:
         try:
             return forward(module, *args, **kwargs)
         except BaseException:
-            self.calls.restart()
+            self.calls.failed()
             raise
 
     def _checkpointed(self, unit: UnitWords, forward, module, args, kwargs):
@@ -74,17 +109,24 @@ class Applied:
         tensors_in((args, kwargs), given)
         signature = signature_of(given)
         del given
+        key = (unit.module, unit.micro_batch, unit.call, signature)
+        is_aligned = True
         if signature != unit.inputs:
             self._compare(unit, signature)
+            is_aligned = key in self._aligned
+            unit = self._aligned.get(key, unit)
         tally = self.audit.begin(unit) if self.audit is not None else None
         # An op that nobody expects is looked for whenever something is saved. Where nothing is, watching would cost time and
         # decide nothing: there it is done in the first call with inputs of these sizes, and in its recompute.
-        key = (unit.module, unit.micro_batch, unit.call, signature)
         uses_casts = self._rehearsed.get(key)
         is_rehearsed = uses_casts is not None
-        is_watched = bool(unit.saved) or tally is not None or not is_rehearsed or uses_casts
+        is_watched = bool(unit.saved) or tally is not None or not is_rehearsed or uses_casts or not is_aligned
         before = None if is_rehearsed else chance.state()
-        run = _Call(unit, forward, module, kwargs, self._places.get(unit.buffers), tally)
+        args, kwargs, caches = take_out(args, kwargs)
+        position = self.calls.here()
+        position.has_units = True
+        run = _Call(unit, forward, module, kwargs, self._places.get(unit.buffers), tally, caches, position)
+        run.is_aligned = is_aligned
         if not is_rehearsed or uses_casts:
             run.watch = Rehearsal(unit.module, _CALLER, is_autocast_caching(), not is_rehearsed)
         try:
@@ -98,18 +140,22 @@ class Applied:
             )
             if run.forward_mode is not None:
                 run.forward_mode.done()
+            if not is_aligned:
+                self._aligned[key] = run.left.unit
             if not is_rehearsed:
                 chance.check(unit, before)
                 self._rehearsed[key] = bool(run.left.weights)
         except BaseException:
-            self.calls.restart()
+            self.calls.failed()
             raise
         finally:
             run.end_forward(args)
         return result
 
     def _compare(self, unit: UnitWords, signature: tuple) -> None:
-        ratio = growth(unit, signature)
+        self._warn_of_growth(unit.module, growth(unit, signature))
+
+    def _warn_of_growth(self, module: str, ratio: float) -> None:
         if ratio <= 1 or self._has_warned:
             return
         self._has_warned = True
@@ -117,7 +163,7 @@ class Applied:
         predicted = words.start_bytes + round((words.peak_bytes - words.start_bytes) * ratio)
         over = f", above the budget of {_core.format_bytes(words.budget_bytes)}" if predicted > words.budget_bytes else ""
         warnings.warn(
-            f"tidemark: module {unit.module or '(root)'} gets inputs {ratio:.2f} times as large as planned; the step's peak "
+            f"tidemark: module {module or '(root)'} gets inputs that may need {ratio:.2f} times the memory planned for; the step's peak "
             f"is now estimated at {_core.format_bytes(predicted)} instead of {_core.format_bytes(words.peak_bytes)}{over}. "
             "Capture and plan again with the largest batch.",
             stacklevel=6,
@@ -142,14 +188,20 @@ class _Worded:
 class _Call:
     """The function that a checkpoint runs: first as the forward, later as its recompute."""
 
-    def __init__(self, unit: UnitWords, forward, module, kwargs: dict, places, tally) -> None:
+    def __init__(
+        self, unit: UnitWords, forward, module, kwargs: dict, places, tally, caches: Caches | None, position: Position
+    ) -> None:
         self.unit = unit
         self.forward = forward
         self.module = module
         self.kwargs = kwargs
         self.places = places
         self.tally = tally
+        self.caches = caches
+        self.position = position
         self.is_first = True
+        self.is_aligned = True
+        self.is_counted = False
         self.before = Snapshot(places) if places else None
         self.reads = None  # set when the forward has ended
         self.watch = None  # who looks at the forward more closely
@@ -158,11 +210,14 @@ class _Call:
 
     def contexts(self):
         self.left = Left()
-        self.forward_mode = ForwardMode(self.unit, self.left, self.tally, self.watch)
+        mode = ForwardMode if self.is_aligned else AligningMode
+        self.forward_mode = mode(self.unit, self.left, self.tally, self.watch)
         return self.forward_mode, RecomputeMode(self.unit, self.left, self.tally)
 
     def end_forward(self, args: tuple) -> None:
         self.is_first = False
+        if self.caches is not None:
+            self.caches.end_forward()
         restored = frozenset((id(ref()), name) for ref, name in self.places or ())
         self.reads = Unchanged(self.module, args, self.kwargs, restored)
         self.forward_mode = self.watch = self.left = None  # the recompute's mode has what it needs
@@ -170,12 +225,18 @@ class _Call:
     def __call__(self, *args):
         outside = _now.inside, _now.recomputing
         _now.inside = (*outside[0], id(self.module))
+        kwargs = self.kwargs
+        if self.caches is not None:
+            args, kwargs = self.caches.put_into(args, kwargs)
         if self.is_first:
             try:
-                return self.forward(self.module, *args, **self.kwargs)
+                return self.forward(self.module, *args, **kwargs)
             finally:
                 _now.inside = outside[0]
         _now.recomputing = True
+        if not self.is_counted:
+            self.is_counted = True
+            self.position.was_recomputed(self.unit.module)
         if self.tally is not None:
             self.tally.recompute()
         after = None
@@ -184,7 +245,7 @@ class _Call:
             if self.before is not None:
                 after = Snapshot(self.places)
                 self.before.put_back()
-            return self.forward(self.module, *args, **self.kwargs)
+            return self.forward(self.module, *args, **kwargs)
         except torch.utils.checkpoint.CheckpointError as error:
             raise _Worded(self.unit)(error) from error
         finally:

@@ -45,7 +45,16 @@ class PlanWords:
     calls: dict[str, tuple[int, ...]]  # by module: how often it is called in each micro-batch
     modules: tuple[tuple[str, str], ...]  # (name, class)
     parameters: tuple[tuple[str, str, tuple[int, ...], bool], ...]  # (name, dtype, sizes, trainable)
+    inputs: tuple[tuple[str, tuple[int, ...]], ...]  # (dtype, largest sizes) of the tensors that the model is given; empty: unknown
     by_call: dict[tuple[str, int, int], UnitWords] = field(default_factory=dict)
+
+
+def unit_counts(words: PlanWords) -> dict[str, tuple[int, ...]]:
+    """By module, how many checkpointed calls each micro-batch has."""
+    counts = {module: [0] * len(known) for module, known in words.calls.items()}
+    for unit in words.units:
+        counts[unit.module][unit.micro_batch] += 1
+    return {module: tuple(list_) for module, list_ in counts.items()}
 
 
 def read(text: str) -> PlanWords:
@@ -61,6 +70,7 @@ def read(text: str) -> PlanWords:
         calls={module: tuple(counts) for module, counts in content["calls"].items()},
         modules=tuple((name, type_) for name, type_ in content["model"]["modules"]),
         parameters=tuple((name, dtype, tuple(sizes), trainable) for name, dtype, sizes, trainable in content["model"]["parameters"]),
+        inputs=tuple((dtype, tuple(sizes)) for dtype, sizes in content["model"].get("inputs", ())),
         by_call={(unit.module, unit.micro_batch, unit.call): unit for unit in units},
     )
 

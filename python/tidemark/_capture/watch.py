@@ -5,10 +5,22 @@ from __future__ import annotations
 import contextlib
 
 import torch
+import torch.nn.modules.module as module_hooks
 import torch.utils.checkpoint
 from torch.optim import optimizer as optimizer_module
+from torch.utils.hooks import BackwardHook
 
 from .recorder import Recorder
+
+
+def _wraps_arguments(module) -> bool:
+    """Whether the module has full backward hooks, or backward pre-hooks: PyTorch then passes its arguments through a node of its own,
+    after the hooks before forward and outside of a checkpoint."""
+    if module._backward_pre_hooks or module_hooks._global_backward_pre_hooks:
+        return True
+    if module_hooks._global_backward_hooks and module_hooks._global_is_full_backward_hook is True:
+        return True
+    return bool(module._backward_hooks) and module._is_full_backward_hook is True
 
 
 @contextlib.contextmanager
@@ -19,9 +31,17 @@ def module_calls(model, recorder: Recorder):
     names = {module: name for name, module in model.named_modules()}
     stack = recorder.module_stack = []
 
+    deferred: list = []  # (module, keyword arguments) of a call whose arguments a backward hook is about to wrap
+
     def before(module, args, kwargs):
         if module not in names:
             return  # a copy that the step made of a module, with its hooks
+        if _wraps_arguments(module):
+            deferred.append((module, kwargs))
+        else:
+            begin(module, args, kwargs)
+
+    def begin(module, args, kwargs):
         stack.append(names[module])
         if recorder.builder is not None:
             recorder.enter(module, (args, kwargs))
@@ -34,11 +54,21 @@ def module_calls(model, recorder: Recorder):
         if recorder.builder is not None:
             recorder.leave(result)
 
+    wrap = BackwardHook.setup_input_hook
+
+    def wrapped(self, args):
+        args = wrap(self, args)
+        if deferred and deferred[-1][0] is self.module:
+            module, kwargs = deferred.pop()
+            begin(module, args, kwargs)
+        return args
+
     try:
         for module in names:
             handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
             handles.append(module.register_forward_hook(after, with_kwargs=True, prepend=True, always_call=True))
-        yield
+        with _replaced(BackwardHook, "setup_input_hook", wrapped):
+            yield
     finally:
         for handle in handles:
             handle.remove()

@@ -1,0 +1,201 @@
+"""Which call is which: after exceptions, in threads, and when a step calls more or less than planned."""
+
+import threading
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import tidemark
+
+pytestmark = pytest.mark.fast
+
+
+def block():
+    return nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16))
+
+
+class Twice(nn.Module):
+    """Runs two blocks in turn, `times` times; may fail in between, outside of both."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = block(), block()
+        self.times, self.fails_after = 2, None
+
+    def forward(self, x):
+        for i in range(self.times):
+            x = self.b(self.a(x))
+            if self.fails_after == i:
+                raise ValueError("a bad batch")
+        return x
+
+
+class Training:
+    def __init__(self, micro_batches=1):
+        torch.manual_seed(0)
+        self.model, self.x = Twice(), torch.randn(32, 16)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.micro_batches = micro_batches
+        self.fails_in_loss = False
+
+    def forward(self):
+        return self.model(self.x)
+
+    def step(self):
+        self.optimizer.zero_grad()
+        for i in range(self.micro_batches):
+            loss = self.forward().square().mean()
+            if self.fails_in_loss and i == self.micro_batches - 1:
+                raise ValueError("a bad loss")
+            loss.backward()
+        self.optimizer.step()
+
+    def planned(self):
+        recorded = tidemark.capture(self.step, self.model, self.optimizer, workspace=False)
+        names = {call.id: recorded.modules[call.module].fqn for call in recorded.calls}
+        self.plan = tidemark.Plan([(call, []) for call, name in names.items() if name in ("a", "b")], step=recorded)
+        assert len(self.plan) == 4 * self.micro_batches
+        self.plan.apply(self.model)
+        return self
+
+    def audited(self):
+        """Every call is the one that the plan means."""
+        return all(unit.agrees for unit in tidemark.audit(self.step, self.model).units)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        yield
+
+
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_an_exception_anywhere(micro_batches):
+    t = Training(micro_batches).planned()
+    t.step()
+    t.model.fails_after = 0
+    with pytest.raises(ValueError, match="a bad batch"):
+        t.step()
+    t.model.fails_after = None
+    t.step()
+    t.fails_in_loss = True
+    with pytest.raises(ValueError, match="a bad loss"):
+        t.step()
+    t.fails_in_loss = False
+    t.step()
+    assert t.audited()
+    tidemark.remove(t.model)
+
+
+# Nobody calls the model itself here, so that its end is not seen.
+def test_an_exception_between_modules_that_the_loop_calls():
+    t = Training()
+    t.forward = lambda: t.model.forward(t.x)  # capture and plan see the blocks only
+    t.planned()
+    t.step()
+    t.forward = lambda: t.model.b(t.model.a(t.x)) * float("nan") if t.model.fails_after is None else 1 / 0
+    a, b = t.model.a, t.model.b
+    with pytest.raises(ZeroDivisionError):
+        a(t.x), b(t.x), 1 / 0
+    t.forward = lambda: b(a(b(a(t.x))))
+    t.step()
+    assert t.audited()
+    tidemark.remove(t.model)
+
+
+def test_a_step_that_is_skipped():
+    t = Training().planned()
+    t.forward().sum().backward()  # a gradient scaler found infinities
+    t.step()
+    t.forward()  # nobody wants its gradients
+    t.step()
+    assert t.audited()
+    tidemark.remove(t.model)
+
+
+def test_another_threads_optimizer():
+    t = Training().planned()
+    t.model.a(t.x)  # this thread is in the middle of a forward
+    errors = []
+
+    def other():
+        try:
+            for _ in range(3):
+                t.step()
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert not errors
+    assert t.plan.units and _position(t.model).counts == {"a": 1}
+    tidemark.remove(t.model)
+
+
+def _position(model):
+    from tidemark._apply.apply import find
+
+    return find(model).calls.here()
+
+
+def test_two_threads_train_one_model():
+    t = Training().planned()
+    errors = []
+
+    def work():
+        try:
+            for _ in range(5):
+                loss = t.forward().square().mean()
+                torch.autograd.grad(loss, list(t.model.parameters()))
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        t.step()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    tidemark.remove(t.model)
+
+
+@pytest.mark.parametrize("times, expected", [(1, "1 times .* expected 2 times"), (4, "4 times .* expected 2 times")])
+def test_more_or_less_often_than_planned(times, expected):
+    t = Training().planned()
+    t.step()
+    t.model.times = times
+    with pytest.raises(tidemark.DriftError, match=r"^\[a\] the module was called " + expected):
+        t.step()
+    t.model.times = 2
+    t.step()
+    tidemark.remove(t.model)
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2, 4])
+def test_more_or_fewer_micro_batches(micro_batches):
+    t = Training(3).planned()
+    t.micro_batches = micro_batches
+    t.step(), t.step()
+    t.micro_batches = 3
+    t.step()
+    assert t.audited()
+    tidemark.remove(t.model)
+
+
+def test_a_step_without_any_call_of_the_plan_warns_once():
+    t = Training().planned()
+    t.step()
+    t.model.eval()
+    with pytest.warns(UserWarning, match="no module of the plan was called for training"):
+        t.step()
+    t.step()
+    t.model.train()
+    t.step()
+    tidemark.remove(t.model)
