@@ -301,3 +301,15 @@ def test_argument_by_keyword_written_after_the_call():
 def test_buffer_written_after_the_call():
     with pytest.raises(tidemark.DriftError, match=r"^\[layers\.\d\] the buffer mean that it reads was changed after the call"):
         planned_chain(lambda scale, mean: mean.mul_(0.5))()
+
+
+# Plain PyTorch notices it by the tensors that it saved; a checkpoint has none.
+def test_weights_written_between_forward_and_backward(plan, gpt, helpers):
+    model = helpers.small_gpt()
+    plan.apply(model)
+    loss = model(gpt.ids).sum()
+    with torch.no_grad():
+        model.blocks[2].mlp[0].weight.mul_(2)
+    with pytest.raises(tidemark.DriftError, match=r"^\[blocks\.2\] the parameter weight was written to after the call"):
+        loss.backward()
+    tidemark.remove(model)

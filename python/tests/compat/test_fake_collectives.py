@@ -120,3 +120,11 @@ def test_what_is_no_collective():
     ):
         with pytest.raises(TypeError):
             ask()
+
+
+def test_sets_of_ops_are_the_references():
+    reference = pytest.importorskip("torch.distributed._tools.fake_collectives").CollectiveOp
+    names = [name for name in vars(reference) if name.isupper()]
+    assert len(names) >= 13
+    for name in names:
+        assert getattr(CollectiveOp, name) == getattr(reference, name), name

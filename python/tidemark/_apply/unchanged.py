@@ -1,7 +1,7 @@
 """Whether a recompute reads what its forward read.
 
 PyTorch's checkpoint looks after tensors that are arguments by position: it fails when they were written to meanwhile. Of tensors in
-keyword arguments or in containers, and of buffers, it would take whatever is in them by then, and gradients would be silently wrong.
+keyword arguments or in containers, of buffers and of weights, it would take whatever is in them by then, and gradients would be silently wrong.
 So their versions are compared. Buffers that the call itself changes are put back instead (buffers.py).
 """
 
@@ -15,12 +15,20 @@ from .errors import drift
 from .sizes import tensors_in
 
 _buffers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module: (weak reference to its owner, name) of each
+_weights: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # likewise
 
 
 def _buffers_of(module: torch.nn.Module) -> list:
     found = _buffers.get(module)
     if found is None:
         found = _buffers[module] = [(weakref.ref(owner), name) for owner in module.modules() for name in owner._buffers]
+    return found
+
+
+def _weights_of(module: torch.nn.Module) -> list:
+    found = _weights.get(module)
+    if found is None:
+        found = _weights[module] = [(weakref.ref(owner), name) for owner in module.modules() for name in owner._parameters]
     return found
 
 
@@ -31,7 +39,7 @@ def _version(tensor: torch.Tensor) -> int:
 class Unchanged:
     """What one call reads, as its forward leaves it: what the forward itself writes is the plan's business. Holds no tensor."""
 
-    __slots__ = ("_given", "_read")
+    __slots__ = ("_given", "_read", "_weights")
 
     def __init__(self, module: torch.nn.Module, args: tuple, kwargs: dict, restored: frozenset) -> None:
         given: list = []
@@ -46,6 +54,14 @@ class Unchanged:
             buffer = owner._buffers.get(name) if owner is not None else None
             if buffer is not None and (id(owner), name) not in restored:
                 self._read.append((ref, name, weakref.ref(buffer), _version(buffer)))
+
+        # Not whether they are the same objects: fully_shard exchanges them.
+        self._weights = []
+        for ref, name in _weights_of(module):
+            owner = ref()
+            weight = owner._parameters.get(name) if owner is not None else None
+            if weight is not None:
+                self._weights.append((name, weakref.ref(weight), _version(weight)))
 
     def check(self, module: str) -> None:
         for tensor_ref, version in self._given:
@@ -67,4 +83,13 @@ class Unchanged:
                     f"the buffer {name} that it reads was changed after the call",
                     expected="as its forward left it, since backward runs the call again",
                     cause="another call that writes into it; keep this module from being a unit (not_units)",
+                )
+        for name, weight_ref, version in self._weights:
+            weight = weight_ref()
+            if weight is not None and _version(weight) != version:
+                raise drift(
+                    module,
+                    f"the parameter {name} was written to after the call",
+                    expected="as its forward found it, since backward runs the call again",
+                    cause="an optimizer that steps, or weights that are loaded or averaged, between forward and backward",
                 )

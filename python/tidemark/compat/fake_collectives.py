@@ -78,8 +78,57 @@ collective_ops: set[torch._ops.OpOverload] = set(_moved)
 sync_ops: set[torch._ops.OpOverload] = {op for op, moved in _moved.items() if moved is None}
 
 
+# Of the ops above, those that the reference's lists by argument and result leave out.
+_UNLISTED = {"monitored_barrier_", "reduce_scatter_tensor_out"}
+
+
+def _listed(wanted) -> set[torch._ops.OpOverload]:
+    return {op for op in collective_ops if str(op).split(".")[1] not in _UNLISTED and wanted(op)}
+
+
+def _group_at(position: int) -> set[torch._ops.OpOverload]:
+    """Ops whose group is the argument of that number: counted from 0 where it is an object, from 1 where it is a name."""
+
+    def wanted(op) -> bool:
+        first = 0 if op in non_functional_collectives else 1
+        names = [argument.name for argument in op._schema.arguments]
+        return any(name in ("process_group", "group_name") and i + first == position for i, name in enumerate(names))
+
+    return _listed(wanted)
+
+
+def _moves(moved: str, *, one_tensor: bool | None = None) -> set[torch._ops.OpOverload]:
+    """Ops that move this; of those, the ones that take or return one tensor, or a list."""
+
+    def wanted(op) -> bool:
+        if _moved[op] != moved:
+            return False
+        at = op._schema.returns[0] if moved == _RESULT else op._schema.arguments[1 if moved == _SECOND else 0]
+        return one_tensor is None or (str(at.type) == "Tensor") == one_tensor
+
+    return _listed(wanted)
+
+
+_PAIRS = _listed(lambda op: str(op).split(".")[1] in ("isend", "irecv"))  # point to point, by their functional names
+
+
 class CollectiveOp:
     """Questions about a collective op and its arguments. A function that is none is a TypeError."""
+
+    # Where an op's group is, where its work handle, and which tensors it moves, as sets of ops.
+    PG_ARG_1 = _group_at(1)
+    PG_ARG_2 = _group_at(2)
+    PG_ARG_3 = _group_at(3)
+    PG_ARG_4 = _group_at(4)
+    PG_ARG_5 = _group_at(5)
+    WK_ARG_1 = _listed(lambda op: op in non_functional_collectives and len(op._schema.returns) == 2) | _PAIRS
+    WK = _listed(lambda op: op in non_functional_collectives and len(op._schema.returns) == 1)
+    COMM_TENSOR_ARG_0 = _moves(_FIRST, one_tensor=False)
+    COMM_TENSOR_ARG_1 = _moves(_SECOND, one_tensor=False)
+    COMM_TENSOR_ARG_RES = _moves(_RESULT, one_tensor=True)
+    COMM_TENSOR_SINGLE_UNTYPED_STORAGE = _moves(_FIRST, one_tensor=True) - _PAIRS
+    COMM_TENSOR_ARG_0_AND_RES = _moves(_BOTH)
+    COMM_TENSOR_RES_SUM = _moves(_RESULT, one_tensor=False)
 
     @staticmethod
     def sum_tensors(arg: Any) -> int:
