@@ -1,5 +1,5 @@
 // How long exact plans take, in processor time: Llama-3.1-405B at five budgets, the same with times that differ from
-// layer to layer, and growth with the number of layers. Others:
+// layer to layer, growth with the number of layers, and a thousand equal layers. Others:
 //   planner_bench --zoo [PRECISION]                    all built-in models at five budgets: how many end with a proof
 //   planner_bench --model NAME BATCH PRECISION SEQUENCE DEVICE [PLACE...]   one model
 
@@ -136,6 +136,15 @@ void run_large() {
     const std::int64_t half[] = {50};
     plan_at_places(fmt::format("{} layers", layers), step, cost, half, tally, false);
     points.emplace_back(std::log(static_cast<double>(layers)), std::log(tally.worst()));
+  }
+  {
+    config.layers = 1000;
+    const step::Step step = zoo::record(config, options);
+    const cost::StepCost cost = cost::price_step(step, device);
+    Tally tally;
+    const std::int64_t thirds[] = {25, 50, 75};
+    plan_at_places("1000 layers", step, cost, thirds, tally, false);
+    say(tally);
   }
   double x = 0;
   double y = 0;

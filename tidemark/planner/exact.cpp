@@ -8,6 +8,7 @@
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/lattice.h"
 #include "tidemark/planner/narrow.h"
+#include "tidemark/planner/residues.h"
 #include "tidemark/planner/simplify.h"
 #include "tidemark/planner/sweep.h"
 #include "tidemark/planner/ways.h"
@@ -17,15 +18,24 @@ namespace tidemark::planner {
 namespace {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
-constexpr std::size_t kBeam = 256;              // entries of the lists of a quick pass
+constexpr std::size_t kBeam = 128;              // entries of the lists of a quick pass
 constexpr std::size_t kWideBeam = 64;           // and where every path counts
 constexpr std::int64_t kBeamWork = 10'000'000;  // that a quick pass gets in any case
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
-constexpr std::int64_t kCellsPerEntry = 16;  // cells of a lattice take so much less time than entries
-constexpr std::int64_t kFirstStep = 4096;    // the first target is above the bound by one part in so many
-constexpr std::int64_t kLeastStep = 100'000;
-constexpr std::int64_t kFineStep = 4096;                // with a lattice, targets rise by so much less
+constexpr std::int64_t kCellsPerEntry = 64;             // cells take so much less time than entries
 constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leaves nothing out
+// Targets are above the bound by one part in so many: at first; with residues, far from the optimum and near it; and in
+// single passes.
+constexpr std::int64_t kFirstStep = 4096;
+constexpr std::int64_t kLeastStep = 100'000;
+constexpr std::int64_t kFarStep = 256;
+constexpr std::int64_t kNearStep = 1 << 14;
+constexpr std::int64_t kFineStep = 1 << 20;
+constexpr std::int64_t kLatticeStep = 4096;  // with a lattice, passes rise by so much less than targets
+// With residues, passes that are longer than this are left to a lattice, unless all that is open is one part in so
+// many.
+constexpr std::int64_t kModerateWork = 2'000'000;
+constexpr std::int64_t kCloseStep = 1 << 13;
 
 // The search in one episode. Everything found so far is between `bound_ps` and `ps`.
 class Search {
@@ -34,14 +44,15 @@ class Search {
          SolveStatistics& statistics)
       : budget_(options.budget_bytes),
         max_work_(options.max_work),
-        lattice_after_(options.lattice_after),
-        lattice_cells_(options.lattice_cells),
+        parts_work_(options.parts_work),
+        max_cells_(options.max_cells),
         statistics_(statistics),
         bounds_(episode, floors, budget_, find_prices(episode, floors, budget_, find_ways(episode, floors, budget_))),
         bound_ps_(bounds_.bound_ps()) {}
 
   void run() {
-    bool is_sharp = false;
+    enum class Stage : std::uint8_t { kParts, kFar, kNear, kLattice } stage = Stage::kParts;
+    std::int64_t parts_step = 0;
     std::int64_t step = std::max(kLeastStep, bound_ps_ / kFirstStep);
     while (bound_ps_ < ps_) {
       const std::int64_t target = std::min(bound_ps_ + step, ps_ - 1);
@@ -52,11 +63,26 @@ class Search {
         raise_bound(std::max(target + 1, narrowed.next_ps));
         continue;
       }
-      if (!is_sharp && try_target(narrowed, floors, target, std::min(left(), lattice_after_))) continue;
-      // Too many paths look alike in parts.
-      is_sharp = true;
+      if (stage == Stage::kParts) {
+        parts_step = step;
+        if (try_target(narrowed, floors, target, std::min(left(), parts_work_))) continue;
+        stage = Stage::kFar;  // too many paths look alike in parts
+        step = std::max(step, bound_ps_ / kFarStep);
+        continue;
+      }
+      if (stage != Stage::kLattice) {
+        if (left() > 0 && try_with_residues(narrowed, floors, target, stage == Stage::kFar)) {
+          // Where the bound lies, much less of the graph matters.
+          if (stage == Stage::kFar && bound_ps_ <= target) stage = Stage::kNear, step = bound_ps_ / kNearStep;
+          step *= 2;
+          continue;
+        }
+        stage = Stage::kLattice;
+        step = parts_step;
+        continue;
+      }
       step *= 2;
-      if (try_with_lattice(narrowed, floors, target, step / kFineStep)) continue;
+      if (try_with_lattice(narrowed, floors, target, step / kLatticeStep)) continue;
       is_limit_ = true;
       find_any(target, step);
       break;
@@ -73,14 +99,14 @@ class Search {
   std::int64_t left() const { return max_work_ - statistics_.work; }
   void raise_bound(std::int64_t ps) { bound_ps_ = std::clamp(ps, bound_ps_, ps_); }
 
-  SweepResult sweep(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, Lattice* lattice,
+  SweepResult sweep(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, GroupBound* groups,
                     std::int64_t target, std::size_t width, std::int64_t max_work) {
     ++statistics_.passes;
-    Sweep pass(narrowed.episode, floors, budget_, lattice);
+    Sweep pass(narrowed.episode, floors, budget_, groups);
     SweepResult result = pass.run(target, width, max_work);
     result.next_ps = std::min(result.next_ps, narrowed.next_ps);
     statistics_.work += pass.work();
-    if (lattice != nullptr) statistics_.work += lattice->take_work() / kCellsPerEntry;
+    if (groups != nullptr) statistics_.work += groups->take_work() / kCellsPerEntry;
     statistics_.longest_list = std::max(statistics_.longest_list, static_cast<std::int64_t>(pass.longest()));
     const bool is_better = result.found && result.ps < ps_;
     if (is_better || (result.found && result.is_whole && result.ps == ps_)) {
@@ -91,20 +117,46 @@ class Search {
     return result;
   }
 
-  // Whether the pass reached its end.
+  // Whether the pass reached its end; everything up to its target is settled then.
   bool try_target(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, std::int64_t target,
-                  std::int64_t max_work) {
-    const SweepResult result = sweep(narrowed, floors, nullptr, target, kAny, max_work);
+                  std::int64_t max_work, GroupBound* groups = nullptr, std::size_t width = kAny) {
+    const SweepResult result = sweep(narrowed, floors, groups, target, width, max_work);
     if (result.is_whole) raise_bound(result.found ? ps_ : std::max(target + 1, result.next_ps));
     return result.is_whole;
   }
 
-  // Whether something was settled: everything up to the target, or that a lower one will do.
+  // Whether something was settled: everything up to the target, or that a lower one will do. Far from the optimum, only
+  // the bound is wanted.
+  bool try_with_residues(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, std::int64_t target,
+                         bool is_far) {
+    std::optional<Residues> residues =
+        Residues::make(narrowed.episode, floors, budget_, bounds_, {.max_cells = max_cells_});
+    if (!residues) return false;
+    statistics_.work += residues->take_work() / kCellsPerEntry;
+    raise_bound(std::min(residues->bound_ps(), narrowed.next_ps));
+    if (is_far) return true;
+    // The bound is often the answer, or the next thing that is possible is.
+    std::int64_t step = bound_ps_ / kFineStep + 1;
+    const auto near = [&] { return std::min({bound_ps_ + step, ps_ - 1, target}); };
+    const auto is_open = [&] { return bound_ps_ < ps_ && bound_ps_ <= target; };
+    const auto quick_work = [&] { return std::max(left(), kBeamWork); };
+    while (is_open() && try_target(narrowed, floors, near(), quick_work(), &*residues, kBeam)) step *= 4;
+    if (is_open() && ps_ == Convex::kNotEnough) sweep(narrowed, floors, &*residues, target, kBeam, quick_work());
+    if (ps_ < Convex::kNotEnough) step = std::max(step, (ps_ - bound_ps_) / 4);
+    for (; is_open(); step *= 4) {
+      const bool is_close = ps_ - bound_ps_ < bound_ps_ / kCloseStep;
+      const std::int64_t max_work = is_close ? left() : std::min(left(), kModerateWork);
+      if (left() <= 0 || !try_target(narrowed, floors, near(), max_work, &*residues)) return false;
+    }
+    return true;
+  }
+
+  // The same with all sums of sizes, which are rounded more.
   bool try_with_lattice(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, std::int64_t target,
                         std::int64_t fine) {
     if (left() <= 0) return false;
     std::optional<Lattice> lattice =
-        Lattice::make(narrowed.episode, floors, budget_, bounds_, {.target_ps = target, .max_cells = lattice_cells_});
+        Lattice::make(narrowed.episode, floors, budget_, bounds_, {.target_ps = target, .max_cells = max_cells_});
     if (!lattice) return try_target(narrowed, floors, target, left());
     statistics_.work += lattice->take_work() / kCellsPerEntry;
     raise_bound(std::min(lattice->bound_ps(), narrowed.next_ps));
@@ -113,9 +165,7 @@ class Search {
     for (fine = std::max<std::int64_t>(fine, 1); bound_ps_ < ps_ && bound_ps_ <= target; fine *= 4) {
       if (left() <= 0) return false;
       const std::int64_t near = std::min({bound_ps_ + fine, ps_ - 1, target});
-      const SweepResult result = sweep(narrowed, floors, &*lattice, near, kAny, left());
-      if (!result.is_whole) return false;
-      raise_bound(result.found ? ps_ : std::max(near + 1, result.next_ps));
+      if (!try_target(narrowed, floors, near, left(), &*lattice)) return false;
     }
     return true;
   }
@@ -131,18 +181,17 @@ class Search {
     }
   }
 
-  // Of the paths with the best time, one with the fewest units, as far as a pass without a lattice shows them all.
+  // Of the paths with the best time, one with the fewest units, as far as a pass without residues shows them all.
   void break_tie() {
     const Narrowed narrowed = bounds_.narrow(ps_);
     const std::vector<std::int64_t> floors = find_floors(narrowed.episode);
-    if (floors[0] <= budget_ && left() > 0)
-      sweep(narrowed, floors, nullptr, ps_, kAny, std::min(left(), lattice_after_));
+    if (floors[0] <= budget_ && left() > 0) sweep(narrowed, floors, nullptr, ps_, kAny, std::min(left(), parts_work_));
   }
 
   std::int64_t budget_;
   std::int64_t max_work_;
-  std::int64_t lattice_after_;
-  std::int64_t lattice_cells_;
+  std::int64_t parts_work_;
+  std::int64_t max_cells_;
   SolveStatistics& statistics_;
   Bounds bounds_;
   std::int64_t bound_ps_;

@@ -12,13 +12,14 @@ namespace tidemark::planner {
 
 // The cheapest path through a problem under a budget: sweeps from the last state to the first (sweep.h) with rising
 // targets, until one is met. For each target, prices leave out what cannot be part of such a path (narrow.h), and where
-// too many paths look alike, whole groups tell them apart (lattice.h). docs/how_plans_are_found.md has the proofs.
+// too many paths look alike, whole groups tell them apart (residues.h, lattice.h). docs/how_plans_are_found.md has the
+// proofs.
 
 struct ExactOptions {
   std::int64_t budget_bytes = 0;
-  std::int64_t max_work = 50'000'000;    // entries of lists, in all
-  std::int64_t lattice_after = 500'000;  // entries of one pass; with more, a lattice is worth its while
-  std::int64_t lattice_cells = 40'000'000;
+  std::int64_t max_work = 50'000'000;   // entries of lists, in all
+  std::int64_t parts_work = 500'000;    // of one pass with bounds of parts; with more, sharper ones are worth theirs
+  std::int64_t max_cells = 40'000'000;  // of those, in memory at a time
 };
 
 enum class SolveEnd : std::uint8_t {

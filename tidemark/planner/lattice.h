@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tidemark/planner/group_bound.h"
 #include "tidemark/planner/narrow.h"
 #include "tidemark/planner/problem.h"
 
@@ -32,22 +33,26 @@ struct LatticeRow {
 struct LatticeOptions {
   std::int64_t target_ps = 0;             // longer paths are left out
   std::int64_t max_cells = 0;             // in memory at a time
-  std::int64_t max_work = 3'000'000'000;  // cells made
+  std::int64_t max_work = 1'000'000'000;  // cells made
 };
 
-class Lattice {
+class Lattice final : public GroupBound {
  public:
   // Nothing when times are too long for it.
   static std::optional<Lattice> make(const Episode& episode, const std::vector<std::int64_t>& floors,
                                      std::int64_t budget_bytes, const Bounds& bounds, const LatticeOptions& options);
 
   std::int64_t unit_bytes() const { return unit_; }
-  std::int64_t target_ps() const { return target_ps_; }
   std::int64_t units_of(std::int64_t bytes) const;  // rounded down
   // What a row says for so many bytes; Convex::kNotEnough where they are not enough.
   std::int64_t at(const LatticeRow& row, std::int64_t bytes) const;
-  std::int64_t bound_ps() const { return bound_ps_; }           // of all paths; above the target: none is that short
-  std::int64_t take_work() { return std::exchange(work_, 0); }  // cells made since it was last asked
+  std::int64_t bound_ps() const override { return bound_ps_; }  // above the target: no path is that short
+  std::int64_t known_ps() const override { return target_ps_; }
+  std::int64_t take_work() override { return std::exchange(work_, 0); }
+  std::int64_t to_state(std::uint32_t state, std::int64_t bytes) override { return at(row(state), bytes); }
+  void enter(std::uint32_t arc, std::int64_t least_bytes, std::int64_t most_bytes) override;
+  std::int64_t to_arc(std::int64_t bytes) const override { return at(within_[0], bytes); }
+  std::int64_t to_group(std::size_t group, std::int64_t bytes) const override { return at(within_[group], bytes); }
   const LatticeRow& row(std::uint32_t state);
   // For the way to an arc and the groups before each: entry j has those before group j, the last one all of them.
   // Right for up to `most_units`, and down to `least_units`. Asking for arcs from later states first costs least.
@@ -80,6 +85,7 @@ class Lattice {
   std::vector<LatticeRow> starts_;    // by block: the row of its first state
   std::size_t block_ = 0;             // whose rows are here
   std::vector<LatticeRow> rows_;      // by state of the block
+  std::vector<LatticeRow> within_;    // of the arc in hand, by group
 };
 
 }  // namespace tidemark::planner

@@ -35,6 +35,10 @@ class Bounds {
   Bounds(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes,
          std::vector<std::int64_t> prices);
 
+  const Episode& episode() const { return episode_; }
+  Int128 least() const { return before_.back(); }
+  Int128 through(std::uint32_t arc) const;  // of all paths that take it
+  const std::vector<std::int64_t>& prices() const { return prices_; }
   std::int64_t bound_ps() const;  // kNotEnough: no path fits
   Narrowed narrow(std::int64_t target_ps) const;
   // What the way from a state to the end takes at least when so many bytes are kept before.
@@ -42,7 +46,6 @@ class Bounds {
 
  private:
   Int128 weight_of(const Arc& arc) const;
-  Int128 through(std::uint32_t arc) const;  // of all paths that take it
 
   const Episode& episode_;
   std::vector<std::int64_t> prices_;

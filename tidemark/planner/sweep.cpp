@@ -21,13 +21,32 @@ bool is_flat(const Arc& arc) {
 }  // namespace
 
 Sweep::Sweep(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes,
-             Lattice* lattice)
-    : e_(episode), budget_(budget_bytes), way_(find_ways(episode, floors, budget_bytes)), lattice_(lattice) {
+             GroupBound* groups)
+    : e_(episode), budget_(budget_bytes), way_(find_ways(episode, floors, budget_bytes)), groups_(groups) {
   for (const Arc& arc : e_.arcs) is_flat_.push_back(is_flat(arc) ? 1 : 0);
 }
 
 // Time, then fewer units.
 bool Sweep::is_cheaper(const Entry& a, const Entry& b) { return a.ps != b.ps ? a.ps < b.ps : a.units < b.units; }
+
+// Keeps the most promising entries.
+template <typename RestPs>
+void Sweep::shorten(std::vector<Entry>& list, const Convex& way, const RestPs& rest_ps_of) {
+  was_cut_ = true;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> order;
+  for (std::uint32_t i = 0; i < list.size(); ++i) {
+    const std::int64_t room = budget_ - std::max(list[i].peak, list[i].inner);
+    std::int64_t rest_ps = way.at(room);
+    if (groups_ != nullptr) rest_ps = std::max(rest_ps, rest_ps_of(room));
+    order.emplace_back(rest_ps == Convex::kNotEnough ? rest_ps : list[i].ps + rest_ps, i);
+  }
+  std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(width_), order.end());
+  order.resize(width_);
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<Entry> kept;
+  for (const auto& [ps, i] : order) kept.push_back(list[i]);
+  list = std::move(kept);
+}
 
 SweepResult Sweep::run(std::int64_t target_ps, std::size_t width, std::int64_t max_work) {
   target_ = target_ps;
@@ -43,7 +62,7 @@ SweepResult Sweep::run(std::int64_t target_ps, std::size_t width, std::int64_t m
     for (std::uint32_t a = e_.first_arc[state]; a < e_.first_arc[state + 1]; ++a) add_arc(a, state, all);
     lists_[state] = pareto(std::move(all));
     if (lists_[state].size() > width_)
-      shorten(lists_[state], way_[state], lattice_ != nullptr ? &lattice_->row(state) : nullptr);
+      shorten(lists_[state], way_[state], [&](std::int64_t room) { return groups_->to_state(state, room); });
     longest_ = std::max(longest_, lists_[state].size());
     if (work_ > stop_) return {false, false, 0, next_};
   }
@@ -110,15 +129,15 @@ bool Sweep::may_do(const Arc& arc, const Convex& way, const Entry& entry, std::s
     const std::int64_t own_ps = way.at(own_room);
     ps = entry.ps + std::max(own_ps, own_ps - price(way, piece, room - own_room) + ps - entry.ps);
   }
-  if (ps <= target_ && lattice_ != nullptr) {
-    const std::int64_t all = lattice_->at(rows_[j], room);
-    const std::int64_t own = own_room < room ? lattice_->at(rows_[0], own_room) : 0;
+  if (ps <= target_ && groups_ != nullptr) {
+    const std::int64_t all = groups_->to_group(j, room);
+    const std::int64_t own = own_room < room ? groups_->to_arc(own_room) : 0;
     if (all == Convex::kNotEnough || own == Convex::kNotEnough) {
       next_ = std::min(next_, target_ + 1);
       return false;
     }
     ps = std::max(ps, entry.ps + std::max(all, own));
-    if (ps > target_) ps = std::min(ps, lattice_->target_ps() + 1);  // it knows nothing of longer paths
+    if (ps > target_ && ps > groups_->known_ps()) ps = groups_->known_ps() + 1;
   }
   if (ps <= target_) return true;
   next_ = std::min(next_, ps);
@@ -148,10 +167,10 @@ void Sweep::add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& al
     own = std::max(own, arc.before.back().recompute_bytes);
     forward = arc.before.back().forward_bytes;
   }
-  if (lattice_ != nullptr) {  // peaks ascend
+  if (groups_ != nullptr) {  // peaks ascend
     const std::int64_t most_peak = std::max(lists_[arc.to].back().peak + arc.keep_bytes, forward);
     const std::int64_t least_peak = lists_[arc.to].front().peak + arc.keep_bytes;
-    rows_ = lattice_->within(arc, lattice_->units_of(budget_ - most_peak), lattice_->units_of(budget_ - least_peak));
+    groups_->enter(a, budget_ - most_peak, budget_ - least_peak);
   }
   for (std::uint32_t i = 0; i < lists_[arc.to].size(); ++i) {
     const Entry& after = lists_[arc.to][i];
@@ -168,7 +187,7 @@ void Sweep::add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& al
   }
   for (std::size_t j = count; j-- > 0 && !list.empty() && work_ <= stop_;) {
     list = is_flat_[a] != 0 ? flat_group(arc, way, j, list) : any_group(arc, way, j, list);
-    if (list.size() > width_) shorten(list, way, lattice_ != nullptr ? &rows_[j] : nullptr);
+    if (list.size() > width_) shorten(list, way, [&](std::int64_t room) { return groups_->to_group(j, room); });
   }
   work_ += static_cast<std::int64_t>(list.size());
   for (Entry& entry : list) {
@@ -272,24 +291,6 @@ std::vector<Sweep::Entry> Sweep::pareto(std::vector<Entry> list) {
   for (const Entry& entry : list)
     if (result.empty() || is_cheaper(entry, result.back())) result.push_back(entry);
   return result;
-}
-
-// Keeps the most promising entries.
-void Sweep::shorten(std::vector<Entry>& list, const Convex& way, const LatticeRow* row) {
-  was_cut_ = true;
-  std::vector<std::pair<std::int64_t, std::uint32_t>> order;
-  for (std::uint32_t i = 0; i < list.size(); ++i) {
-    const std::int64_t room = budget_ - std::max(list[i].peak, list[i].inner);
-    std::int64_t rest_ps = way.at(room);
-    if (row != nullptr) rest_ps = std::max(rest_ps, lattice_->at(*row, room));
-    order.emplace_back(rest_ps == Convex::kNotEnough ? rest_ps : list[i].ps + rest_ps, i);
-  }
-  std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(width_), order.end());
-  order.resize(width_);
-  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::vector<Entry> kept;
-  for (const auto& [ps, i] : order) kept.push_back(list[i]);
-  list = std::move(kept);
 }
 
 }  // namespace tidemark::planner

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tidemark/planner/convex.h"
-#include "tidemark/planner/lattice.h"
+#include "tidemark/planner/group_bound.h"
 #include "tidemark/planner/path.h"
 #include "tidemark/planner/problem.h"
 
@@ -23,8 +23,8 @@ struct SweepResult {
 
 class Sweep {
  public:
-  // With a lattice, bounds are sharper, for targets up to its own.
-  Sweep(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes, Lattice* lattice);
+  // With a bound of whole groups, fewer paths are followed; for targets up to what it knows.
+  Sweep(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes, GroupBound* groups);
 
   // Everything that takes at most `target_ps`; lists have at most `width` entries.
   SweepResult run(std::int64_t target_ps, std::size_t width, std::int64_t max_work);
@@ -65,7 +65,8 @@ class Sweep {
   Entry saved(const Entry& entry, std::size_t j, std::int64_t bytes);
   std::vector<Entry> flat_group(const Arc& arc, const Convex& way, std::size_t j, const std::vector<Entry>& list);
   std::vector<Entry> any_group(const Arc& arc, const Convex& way, std::size_t j, const std::vector<Entry>& list);
-  void shorten(std::vector<Entry>& list, const Convex& way, const LatticeRow* row);
+  template <typename RestPs>
+  void shorten(std::vector<Entry>& list, const Convex& way, const RestPs& rest_ps_of);
 
   const Episode& e_;
   std::int64_t budget_;
@@ -83,8 +84,7 @@ class Sweep {
   std::vector<SavedLink> links_;
   std::vector<std::vector<std::int64_t>> rest_;  // of the arc, by piece
   std::uint32_t best_ = 0;
-  Lattice* lattice_;
-  std::vector<LatticeRow> rows_;  // of the arc, by group
+  GroupBound* groups_;
 };
 
 }  // namespace tidemark::planner
