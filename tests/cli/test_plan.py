@@ -137,11 +137,13 @@ def test_what_does_not_fit_says_what_holds_it(cli):
     assert len(result.stdout.splitlines()) <= 40
 
 
-def test_a_limit_without_a_plan_is_4(cli):
+def test_a_limit_without_a_plan_is_4(cli, tmp_path):
     """Reserved bytes are replayed, not modelled, so that no proof says that a byte less is too little."""
     options = ["plan", "gpt2", "--seq", "64", "--device", "t4", "--against", "reserved"]
-    least = cli.json(*options, "--budget", "90%")["smallest_peak_bytes"]
-    reserve = cli.json(*options, "--budget", "90%")["reserve_bytes"]
-    result = cli(*options, "--budget", f"{least + reserve - 1}B", "--json", check=False)
-    found = json.loads(result.stdout)
-    assert result.returncode == {"limit": 4, "infeasible": 3, "feasible": 0, "optimal": 0}[found["termination"]]
+    ends = cli.json(*options, "--budget", "90%")
+    budget = f"{ends['smallest_peak_bytes'] + ends['reserve_bytes'] - 1}B"
+    result = cli(*options, "--budget", budget, "-o", str(tmp_path / "plan.json"), "--json", check=False)
+    assert json.loads(result.stdout)["termination"] == "limit"
+    assert result.returncode == 4
+    assert list(tmp_path.iterdir()) == []
+    assert "the limit of the search was reached before a plan was found" in cli(*options, "--budget", budget, check=False).stdout

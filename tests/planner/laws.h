@@ -35,9 +35,9 @@ struct LawCounts {
   std::array<std::int64_t, kLawNames.size()> instances = {};
   std::array<std::int64_t, kLawNames.size()> broken = {};
   std::int64_t steps = 0;
-  std::int64_t unproved = 0;           // answers of budgets that are left out, since the search reached its limit
-  std::int64_t unknown_frontiers = 0;  // not all of whose points are proved
-  std::vector<std::string> faults;     // the first of them, with their seeds
+  std::int64_t unproved = 0;        // answers of budgets that are left out, since the search reached its limit
+  std::int64_t unknown = 0;         // laws that were not tried, since an answer they are about is not proved
+  std::vector<std::string> faults;  // the first of them, with their seeds
 
   void add(const LawCounts& other);
   bool is_clean() const;

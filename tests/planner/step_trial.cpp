@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "../support/random.h"
 #include "../support/random_training.h"
@@ -134,7 +135,12 @@ class Comparison {
  public:
   Comparison(const ComparedStep& compared, const planner::PreparedStep& prepared, const std::vector<Tried>& tried,
              TrialCounts& counts)
-      : compared_(compared), prepared_(prepared), tried_(tried), frontier_(frontier_of(tried)), counts_(counts) {
+      : compared_(compared),
+        prepared_(prepared),
+        tried_(tried),
+        frontier_(frontier_of(tried)),
+        counts_(counts),
+        ties_(prepared.step(), prepared.space()) {
     const planner::Problem& problem = prepared.solver().problem();
     words_ = fmt::format("{}{}", problem.is_exact ? "" : " inexact", problem.is_whole ? "" : " partial");
   }
@@ -229,6 +235,24 @@ class Comparison {
       fault(counts_.unproved, budget,
             fmt::format("{} with bound {} of {}", name_of(result.termination), result.bound_ps, best));
     check_figures(budget, result);
+    if (result.recompute_ps == best) check_tie(budget, result);
+  }
+
+  // Of all plans that fit and take the least time: the fewest units, the most even, the first calls. Which ops are
+  // saved is left out: plans that save what is never worth saving are no plans of the planner.
+  void check_tie(std::int64_t budget, const PlanResult& result) {
+    if (!prepared_.can_settle_ties()) return;
+    const auto key_of = [&](const plan::Plan& plan) {
+      std::tuple<std::size_t, std::int64_t, std::vector<std::uint32_t>> made{
+          plan.units.size(), ties_.unevenness(plan), {}};
+      for (const plan::Unit& unit : plan.units)
+        std::get<2>(made).push_back(prepared_.space().index.regions[unit.call.index()].begin);
+      return made;
+    };
+    const auto own = key_of(result.plan);
+    for (const Tried& one : tried_)
+      if (one.peak_bytes <= budget && one.time_ps == result.recompute_ps && key_of(one.plan) < own)
+        return fault(counts_.wrong_ties, budget, "another plan that takes the same time comes first");
   }
 
   // The plan is one of those tried, with the same figures.
@@ -253,6 +277,7 @@ class Comparison {
   const std::vector<Tried>& tried_;
   std::vector<std::pair<std::int64_t, std::int64_t>> frontier_;  // peaks rise, times fall
   TrialCounts& counts_;
+  planner::TieOrder ties_;
   std::string words_;  // about the step
 };
 
@@ -314,20 +339,23 @@ void TrialCounts::add(const TrialCounts& other) {
   unproved += other.unproved;
   wrong_figures += other.wrong_figures;
   wrong_models += other.wrong_models;
+  wrong_ties += other.wrong_ties;
   for (const std::string& one : other.faults)
     if (faults.size() < kMostFaults) faults.push_back(one);
 }
 
 bool TrialCounts::is_clean() const {
-  return differing + over_budget + wrong_infeasible + wrong_smallest + unproved + wrong_figures + wrong_models == 0;
+  return differing + over_budget + wrong_infeasible + wrong_smallest + unproved + wrong_figures + wrong_models +
+             wrong_ties ==
+         0;
 }
 
 std::string TrialCounts::line() const {
   return fmt::format(
       "{} steps, {} budgets: differing optima {}, plans over budget {}, wrong infeasible answers {}, wrong smallest "
-      "peaks {}, optima without proof {}, wrong figures {}, wrong models {}",
+      "peaks {}, optima without proof {}, wrong figures {}, wrong models {}, wrong ties {}",
       steps, budgets.sum(), differing, over_budget, wrong_infeasible, wrong_smallest, unproved, wrong_figures,
-      wrong_models);
+      wrong_models, wrong_ties);
 }
 
 std::string TrialCounts::text() const {

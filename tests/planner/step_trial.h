@@ -73,6 +73,7 @@ struct TrialCounts {
   std::int64_t unproved = 0;  // the best plan, but not known to be
   std::int64_t wrong_figures = 0;
   std::int64_t wrong_models = 0;    // of a plan: above a replay, or other than one where it is said to be exact
+  std::int64_t wrong_ties = 0;      // another plan of the least time comes first
   std::vector<std::string> faults;  // the first of them, with their seeds
 
   void add(const TrialCounts& other);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -56,7 +57,7 @@ class Search {
       smaller_ = judged;
     }
     if (judged.peak_bytes > room_bytes_) return;
-    if (!best_ || judged.recompute_ps < best_->recompute_ps) best_ = judged;
+    if (!best_ || p_.is_better(judged, *best_)) best_ = judged;
   }
 
   void search() {
@@ -139,8 +140,20 @@ class Search {
 
   void finish(bool is_proved) {
     const bool is_optimal = is_proved || best_->recompute_ps <= result_.bound_ps;
+    if (is_optimal && p_.can_settle_ties()) settle_ties();
     take(*best_, is_optimal ? Termination::kOptimal : Termination::kFeasible);
     result_.bound_ps = std::min(result_.bound_ps, result_.recompute_ps);
+  }
+
+  // Looks at all paths that take the least time.
+  void settle_ties() {
+    OrderedPaths ordered(p_.solver().problem(), By::kTime, room_bytes_, max_work_);
+    while (const auto paths = ordered.next(best_->recompute_ps)) {
+      const Judged judged = p_.judge(plan_of(p_.space(), p_.solver().problem(), *paths));
+      if (judged.peak_bytes <= room_bytes_ && p_.is_better(judged, *best_)) best_ = judged;
+      result_.statistics.work += p_.replay_work();
+    }
+    result_.statistics.work += ordered.work();
   }
 
   void infeasible() {
@@ -170,6 +183,22 @@ class Search {
   std::optional<Judged> best_;     // of those that fit
   PlanResult result_;
 };
+
+// Whether all paths can be looked at, for any budget: what a budget allows must not decide which of two plans is
+// better.
+bool has_few_paths(const Problem& problem) {
+  constexpr double kFew = 2000;
+  double all = 1;
+  for (const Episode& episode : problem.episodes) {
+    std::vector<double> count(episode.state_count, 0);
+    count.back() = 1;
+    for (std::uint32_t state = episode.state_count - 1; state-- > 0;)
+      for (std::uint32_t a = episode.first_arc[state]; a < episode.first_arc[state + 1]; ++a)
+        count[state] += std::ldexp(count[episode.arcs[a].to], static_cast<int>(episode.arcs[a].groups.size()));
+    all *= count[0];
+  }
+  return all <= kFew;
+}
 
 // In a small step, more may be tried both ways.
 Problem build_whole_problem(const step::Step& step, const Space& space, ProblemOptions options) {
@@ -207,10 +236,12 @@ PreparedStep::PreparedStep(const step::Step& step, const cost::StepCost& cost, c
       options_(options),
       times_(times_of(cost)),
       space_(find_space(step, times_, options.space)),
+      ties_(step, space_),
       replayer_(step, replay_options(options)) {
   none_ = judge({});
   smallest_ = none_;
   solver_ = std::make_unique<ExactSolver>(build_whole_problem(step, space_, problem_options(options)));
+  can_settle_ties_ = can_order() && has_few_paths(solver_->problem());
   try_policies();
   find_smallest();
 }
@@ -256,6 +287,10 @@ bool PreparedStep::is_of_space(const plan::Plan& plan) const {
 bool PreparedStep::can_order() const {
   const Problem& problem = solver_->problem();
   return problem.is_whole && options_.against != Against::kReserved;
+}
+
+bool PreparedStep::is_better(const Judged& a, const Judged& b) const {
+  return a.recompute_ps != b.recompute_ps ? a.recompute_ps < b.recompute_ps : ties_.is_better(a.plan, b.plan);
 }
 
 std::int64_t PreparedStep::replay_work() const { return static_cast<std::int64_t>(step_.tables().events.size()); }

@@ -10,6 +10,7 @@
 #include "tidemark/planner/methods.h"
 #include "tidemark/planner/planner.h"
 #include "tidemark/planner/space.h"
+#include "tidemark/planner/ties.h"
 
 namespace tidemark::planner {
 
@@ -58,10 +59,14 @@ class PreparedStep {
   const std::vector<PolicyFigures>& policies() const { return policies_; }
 
   Judged judge(plan::Plan plan) const;
+  // Time first, then the order of ties.h.
+  bool is_better(const Judged& a, const Judged& b) const;
   // What judging a plan counts as, in units of the search's work.
   std::int64_t replay_work() const;
   // Whether going through all paths in order helps where the model says less than a replay.
   bool can_order() const;
+  // Whether the step is small enough to look at all paths that take the least time, for the best of them.
+  bool can_settle_ties() const { return can_settle_ties_; }
 
  private:
   void try_policies();
@@ -74,11 +79,13 @@ class PreparedStep {
   PlannerOptions options_;
   Times times_;
   Space space_;
+  TieOrder ties_;
   memory::Replayer replayer_;
   std::unique_ptr<ExactSolver> solver_;
   Judged none_;
   Judged smallest_;
   bool is_smallest_proved_ = true;
+  bool can_settle_ties_ = false;
   std::vector<PolicyFigures> policies_;
   std::vector<Judged> known_;  // plans that any budget may use: policies, and the smallest
 };
