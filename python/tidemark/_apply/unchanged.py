@@ -15,7 +15,7 @@ from .errors import drift
 from .sizes import tensors_in
 
 _buffers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module: (weak reference to its owner, name) of each
-_weights: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # likewise
+_weights: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module: the dictionaries of weights in it
 
 
 def _buffers_of(module: torch.nn.Module) -> list:
@@ -26,10 +26,14 @@ def _buffers_of(module: torch.nn.Module) -> list:
 
 
 def _weights_of(module: torch.nn.Module) -> list:
-    found = _weights.get(module)
-    if found is None:
-        found = _weights[module] = [(weakref.ref(owner), name) for owner in module.modules() for name in owner._parameters]
-    return found
+    """Which there are, and how often each was written to. Every call asks for it."""
+    held = _weights.get(module)
+    if held is None:
+        held = _weights[module] = [owner._parameters for owner in module.modules() if owner._parameters]
+    try:
+        return [(id(weight), weight._version) for weights in held for weight in weights.values() if weight is not None]
+    except RuntimeError:  # made in inference mode: it has no version
+        return []
 
 
 def _version(tensor: torch.Tensor) -> int:
@@ -54,21 +58,14 @@ class Unchanged:
             buffer = owner._buffers.get(name) if owner is not None else None
             if buffer is not None and (id(owner), name) not in restored:
                 self._read.append((ref, name, weakref.ref(buffer), _version(buffer)))
+        self._weights = _weights_of(module)
 
-        # Not whether they are the same objects: fully_shard exchanges them.
-        self._weights = []
-        for ref, name in _weights_of(module):
-            owner = ref()
-            weight = owner._parameters.get(name) if owner is not None else None
-            if weight is not None:
-                self._weights.append((name, weakref.ref(weight), _version(weight)))
-
-    def check(self, module: str) -> None:
+    def check(self, module: torch.nn.Module, path: str) -> None:
         for tensor_ref, version in self._given:
             tensor = tensor_ref()  # None: a container that has lost it
             if tensor is not None and _version(tensor) != version:
                 raise drift(
-                    module,
+                    path,
                     f"a tensor of shape {list(tensor.shape)} among its arguments was written to after the call",
                     expected="as its forward left it, since backward runs the call again",
                     cause="an op in place on a tensor that is passed by keyword or in a container; make it `x = x.op()`, or keep "
@@ -79,17 +76,21 @@ class Unchanged:
             now = owner._buffers.get(name) if owner is not None else None
             if now is not buffer or now is None or _version(now) != version:
                 raise drift(
-                    module,
+                    path,
                     f"the buffer {name} that it reads was changed after the call",
                     expected="as its forward left it, since backward runs the call again",
                     cause="another call that writes into it; keep this module from being a unit (not_units)",
                 )
-        for name, weight_ref, version in self._weights:
-            weight = weight_ref()
-            if weight is not None and _version(weight) != version:
-                raise drift(
-                    module,
-                    f"the parameter {name} was written to after the call",
-                    expected="as its forward found it, since backward runs the call again",
-                    cause="an optimizer that steps, or weights that are loaded or averaged, between forward and backward",
-                )
+        now = _weights_of(module)
+        if now != self._weights:
+            # Not whether they are the same objects: fully_shard exchanges them.
+            found = dict(now)
+            changed = {which for which, version in self._weights if found.get(which, version) != version}
+            for name, weight in module.named_parameters():
+                if id(weight) in changed:
+                    raise drift(
+                        path,
+                        f"the parameter {name} was written to after the call",
+                        expected="as its forward found it, since backward runs the call again",
+                        cause="an optimizer that steps, or weights that are loaded or averaged, between forward and backward",
+                    )

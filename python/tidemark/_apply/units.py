@@ -241,7 +241,7 @@ class _Call:
             self.tally.recompute()
         after = None
         try:
-            self.reads.check(self.unit.module)
+            self.reads.check(self.module, self.unit.module)
             if self.before is not None:
                 after = Snapshot(self.places)
                 self.before.put_back()
