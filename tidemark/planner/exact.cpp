@@ -73,7 +73,10 @@ class Search {
       if (stage != Stage::kLattice) {
         if (left() > 0 && try_with_residues(narrowed, floors, target, stage == Stage::kFar)) {
           // Where the bound lies, much less of the graph matters.
-          if (stage == Stage::kFar && bound_ps_ <= target) stage = Stage::kNear, step = bound_ps_ / kNearStep;
+          if (stage == Stage::kFar && bound_ps_ <= target) {
+            stage = Stage::kNear;
+            step = std::max(kLeastStep, bound_ps_ / kNearStep);
+          }
           step *= 2;
           continue;
         }

@@ -1,12 +1,10 @@
 #include "tidemark/planner/residues.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <set>
-#include <unordered_map>
 
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/ways.h"
@@ -47,7 +45,7 @@ struct Tie {
 
 std::vector<Tie> find_ties(const Bounds& bounds, std::int64_t budget_bytes) {
   const Episode& episode = bounds.episode();
-  constexpr int kNearBits = 18;
+  constexpr int kNearBits = 18;  // by one part in 2^18, or what rounding prices may come to
   const Int128 most = bounds.least() + std::max(bounds.least() >> kNearBits, scaled(budget_bytes >> kPriceBits) + 1);
   std::vector<Tie> ties;
   for (std::uint32_t a = 0; a < episode.arcs.size(); ++a) {
@@ -81,7 +79,7 @@ struct Swap {
 };
 
 Swap find_swap(const std::vector<Tie>& ties, std::uint32_t state_count, std::int64_t unit, std::int64_t price) {
-  constexpr int kFreeBits = 10;
+  constexpr int kFreeBits = 10;  // an exchange is free when it costs less than one part in 2^10 of what is exchanged
   struct Place {
     bool is_there = false;
     std::int64_t units = 0;

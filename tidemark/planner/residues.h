@@ -45,8 +45,6 @@ class Residues final : public GroupBound {
   static std::optional<Residues> make(const Episode& episode, const std::vector<std::int64_t>& floors,
                                       std::int64_t budget_bytes, const Bounds& bounds, const ResidueOptions& options);
 
-  std::int64_t unit_bytes() const { return unit_; }
-  std::int64_t modulus_bytes() const { return unit_ * count_; }
   std::int64_t bound_ps() const override { return bound_ps_; }
   std::int64_t known_ps() const override { return Convex::kNotEnough - 1; }
   std::int64_t take_work() override { return std::exchange(work_, 0); }
@@ -56,13 +54,13 @@ class Residues final : public GroupBound {
   std::int64_t to_group(std::size_t group, std::int64_t bytes) const override { return at(within_rows_[group], bytes); }
 
  private:
-  std::int64_t at(const ResidueRow& row, std::int64_t bytes) const;
   using Costs = std::vector<double>;
   using Key = std::vector<std::int64_t>;
 
   Residues(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes);
   bool choose_units(const Bounds& bounds, const ResidueOptions& options);
   void fill();
+  std::int64_t at(const ResidueRow& row, std::int64_t bytes) const;
   std::int64_t most_units(const Arc& arc) const;  // that may be kept before it
   bool leads_on(const Arc& arc) const;
   Key key_of(const Arc& arc) const;
