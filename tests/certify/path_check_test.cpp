@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <set>
 
+#include "../planner/all_paths.h"
 #include "../planner/random_problem.h"
 #include "../support/random.h"
 #include "tidemark/planner/path.h"
@@ -22,22 +22,6 @@ using planner::Arc;
 using planner::Episode;
 using planner::Path;
 using planner::PathFigures;
-
-void for_each_path(const Episode& episode, std::uint32_t state, Path& path,
-                   const std::function<void(const Path&)>& visit) {
-  if (state + 1 == episode.state_count) return visit(path);
-  for (std::uint32_t a = episode.first_arc[state]; a < episode.first_arc[state + 1]; ++a) {
-    const Arc& arc = episode.arcs[a];
-    for (std::uint32_t set = arc.needs_saved ? 1 : 0; set < 1u << arc.groups.size(); ++set) {
-      planner::ArcUse use{a, {}};
-      for (std::uint32_t g = 0; g < arc.groups.size(); ++g)
-        if ((set >> g & 1) != 0) use.saved.push_back(g);
-      path.push_back(use);
-      for_each_path(episode, arc.to, path, visit);
-      path.pop_back();
-    }
-  }
-}
 
 std::vector<std::int64_t> random_prices(test::Random& random, std::int64_t most) {
   std::set<std::int64_t> prices = {0};
@@ -56,8 +40,7 @@ TEST(PathCheck, FindsWhatAllPathsSay) {
     const test::ProblemScale scale{.most = random.pick<std::int64_t>({3, 20, 1000}), .max_states = 4, .max_groups = 4};
     const Episode episode = test::random_episode(random, scale);
     std::vector<PathFigures> all;
-    Path path;
-    for_each_path(episode, 0, path, [&](const Path& p) { all.push_back(measure(episode, p)); });
+    test::for_each_path(episode, [&](const Path& p) { all.push_back(measure(episode, p)); });
     if (all.empty() || all.size() > 20'000) continue;
     const LeastPeaks peaks = find_least_peaks(episode);
     std::set<std::int64_t> rooms;

@@ -6,7 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "random_episode.h"
+#include "all_paths.h"
+#include "random_problem.h"
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/ways.h"
 
@@ -70,8 +71,7 @@ void check(const Episode& episode, std::int64_t budget, Tally& tally, std::uint6
   if (!residues) return;
   ++tally.used;
   std::int64_t best = Convex::kNotEnough;
-  Path path;
-  for_each_path(episode, 0, path, [&](const Path& p) {
+  test::for_each_path(episode, [&](const Path& p) {
     const PathFigures all = measure(episode, p);
     if (all.peak_bytes > budget) return;
     best = std::min(best, all.time_ps);
@@ -94,8 +94,8 @@ TEST(Residues, AreBelowAllPaths) {
   Tally tally;
   for (std::uint64_t seed = 1; seed <= count && !HasFatalFailure(); ++seed) {
     test::Random random(seed);
-    const Episode episode = random_episode(random);
-    if (path_count(episode) > 5000) continue;
+    const Episode episode = test::random_episode(random, {.most = random.pick<std::int64_t>({3, 20, 1000})});
+    if (test::path_count(episode) > 5000) continue;
     const std::int64_t floor = find_floors(episode)[0];
     for (int i = 0; i < 3 && !HasFatalFailure(); ++i) check(episode, floor + random.between(0, 60), tally, seed);
   }
@@ -109,7 +109,7 @@ TEST(Residues, AreSharpWhereLayersAreEqual) {
     test::Random random(seed);
     const auto layers = static_cast<std::uint32_t>(random.between(3, 5));
     const Episode episode = equal_layers(random, layers);
-    if (path_count(episode) > 60'000) continue;
+    if (test::path_count(episode) > 60'000) continue;
     const std::int64_t floor = find_floors(episode)[0];
     for (int i = 0; i < 3 && !HasFatalFailure(); ++i) check(episode, floor + random.between(10, 120), tally, seed);
   }

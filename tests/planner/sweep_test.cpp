@@ -4,7 +4,8 @@
 #include <limits>
 #include <set>
 
-#include "random_episode.h"
+#include "all_paths.h"
+#include "random_problem.h"
 #include "tidemark/planner/exact.h"
 
 // The solver on graphs made at random, where everything that may bind does: against all paths with all sets of groups.
@@ -14,11 +15,10 @@ namespace {
 
 void check(std::uint64_t seed) {
   test::Random random(seed);
-  const Episode episode = random_episode(random);
-  if (path_count(episode) > 20000) return;
+  const Episode episode = test::random_episode(random, {.most = random.pick<std::int64_t>({3, 20, 1000})});
+  if (test::path_count(episode) > 20000) return;
   std::vector<PathFigures> all;
-  Path path;
-  for_each_path(episode, 0, path, [&](const Path& p) { all.push_back(measure(episode, p)); });
+  test::for_each_path(episode, [&](const Path& p) { all.push_back(measure(episode, p)); });
   std::set<std::int64_t> peaks;
   for (const PathFigures& one : all) peaks.insert(one.peak_bytes);
   Problem problem;
