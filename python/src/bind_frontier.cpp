@@ -31,8 +31,6 @@ namespace {
 
 using report::ms;
 
-constexpr std::array<std::string_view, 3> kRngNames = {"when_needed", "always", "never"};
-
 SearchOptions make_options(std::int64_t reserve_bytes, std::string_view against, nb::object workspace, bool early_stop,
                            std::string_view rng, std::vector<std::string> units, std::vector<std::string> not_units,
                            std::vector<std::string> always_save, std::vector<std::string> never_save,
@@ -41,7 +39,7 @@ SearchOptions make_options(std::int64_t reserve_bytes, std::string_view against,
           .against = from_word<planner::Against>(against, planner::kAgainstNames, "against"),
           .workspace = std::move(workspace),
           .space = {.early_stop = early_stop,
-                    .rng = from_word<planner::RngRule>(rng, kRngNames, "rng"),
+                    .rng = from_word<planner::RngRule>(rng, planner::kRngNames, "rng"),
                     .units = std::move(units),
                     .not_units = std::move(not_units),
                     .always_save = std::move(always_save),

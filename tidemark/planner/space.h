@@ -20,6 +20,7 @@ enum class RngRule : std::uint8_t {
   kAlways,      // as PyTorch's checkpoint does unless told otherwise
   kNever,       // then every random op of a unit is saved
 };
+inline constexpr std::array<std::string_view, 3> kRngNames = {"when_needed", "always", "never"};
 
 struct SpaceOptions {
   bool early_stop = true;

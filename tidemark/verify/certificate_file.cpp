@@ -24,7 +24,6 @@ constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 constexpr JsonLimits kLimits = {.max_bytes = kMaxFileBytes, .max_depth = 6};
 constexpr const char* kRemedy = "`tidemark plan STEP --device D --budget B -o FILE` writes one beside the plan";
 constexpr std::array<std::string_view, 3> kAgainst = {"exact", "rounded", "reserved"};
-constexpr std::array<std::string_view, 3> kRng = {"when_needed", "always", "never"};
 
 Json hash_json(const std::optional<Hash128>& hash) { return hash ? Json(hash->hex()) : Json(nullptr); }
 
@@ -48,7 +47,7 @@ Json body_of(const Certificate& c) {
               {"against", c.against},
               {"space",
                {{"early_stop", c.space.early_stop},
-                {"rng", kRng[static_cast<std::size_t>(c.space.rng)]},
+                {"rng", planner::kRngNames[static_cast<std::size_t>(c.space.rng)]},
                 {"units", c.space.units},
                 {"not_units", c.space.not_units},
                 {"always_save", c.space.always_save},
@@ -177,7 +176,7 @@ class Reader {
     if (!early_stop.is_boolean())
       refuse(place + ": early_stop", "this is no truth value", "true or false", shown_in_error(early_stop));
     space.early_stop = early_stop.get<bool>();
-    space.rng = static_cast<planner::RngRule>(one_of(json, "rng", place, kRng));
+    space.rng = static_cast<planner::RngRule>(one_of(json, "rng", place, planner::kRngNames));
     space.units = words(json, "units", place);
     space.not_units = words(json, "not_units", place);
     space.always_save = words(json, "always_save", place);
