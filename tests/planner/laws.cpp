@@ -184,7 +184,8 @@ class Laws {
     bool is_same = true;
     for (std::size_t i = 0; i < budgets_.size(); ++i) {
       const PlanResult result = prepared.plan(budgets_[i], PlannerOptions().max_work);
-      if (!is_proved(result)) {  // a little more work may be too much
+      // a little more work may be too much
+      if (!is_proved(result) || !result.is_smallest_proved || !results_[i].is_smallest_proved) {
         ++counts_.unknown;
         return;
       }

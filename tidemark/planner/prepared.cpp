@@ -140,7 +140,10 @@ class Search {
 
   void finish(bool is_proved) {
     const bool is_optimal = is_proved || best_->recompute_ps <= result_.bound_ps;
-    if (is_optimal && p_.can_settle_ties()) settle_ties();
+    if (is_optimal && p_.can_settle_ties())
+      settle_ties();
+    else if (is_optimal && p_.is_small())
+      settle_peak();
     take(*best_, is_optimal ? Termination::kOptimal : Termination::kFeasible);
     result_.bound_ps = std::min(result_.bound_ps, result_.recompute_ps);
   }
@@ -154,6 +157,26 @@ class Search {
       result_.statistics.work += p_.replay_work();
     }
     result_.statistics.work += ordered.work();
+  }
+
+  // The lowest peak of what takes as little time: a plan that depends on the time alone, so that a smaller budget never
+  // has the higher peak. Halves what lies between the lowest peak with that time and one that is too low for it.
+  void settle_peak() {
+    std::int64_t too_low = std::max(floor_bytes_, p_.solver().smallest_peak_bytes()) - 1;
+    std::int64_t tried = best_->peak_bytes - 1;  // most often it is the lowest
+    while (tried > too_low) {
+      const Solution solution = p_.solver().solve({.budget_bytes = tried, .max_work = max_work_});
+      result_.statistics.work += solution.statistics.work;
+      if (solution.end == SolveEnd::kLimit) return;
+      if (solution.paths.empty() || solution.time_ps > best_->recompute_ps) {
+        too_low = tried;
+      } else {
+        const Judged judged = p_.judge(plan_of(p_.space(), p_.solver().problem(), solution.paths));
+        if (judged.peak_bytes > tried) return;  // the model says less than the replay
+        best_ = judged;
+      }
+      tried = too_low + (best_->peak_bytes - too_low) / 2;
+    }
   }
 
   void infeasible() {
@@ -200,14 +223,18 @@ bool has_few_paths(const Problem& problem) {
   return all <= kFew;
 }
 
-// In a small step, more may be tried both ways.
-Problem build_whole_problem(const step::Step& step, const Space& space, ProblemOptions options) {
+// Where everything may take many times as long.
+bool is_small_step(const step::Step& step, const Space& space) {
   constexpr std::size_t kFewEvents = 1000;
   constexpr std::size_t kFewCandidates = 12;
+  return step.tables().events.size() <= kFewEvents && space.candidates.size() <= kFewCandidates;
+}
+
+// In a small step, more may be tried both ways.
+Problem build_whole_problem(const step::Step& step, const Space& space, ProblemOptions options) {
   constexpr std::size_t kManyConditions = 11;
   Problem problem = build_problem(step, space, options);
-  if (problem.is_whole || step.tables().events.size() > kFewEvents || space.candidates.size() > kFewCandidates)
-    return problem;
+  if (problem.is_whole || !is_small_step(step, space)) return problem;
   options.max_conditions = kManyConditions;
   return build_problem(step, space, options);
 }
@@ -283,6 +310,8 @@ bool PreparedStep::is_of_space(const plan::Plan& plan) const {
   return wishes.units.empty() && wishes.not_units.empty() && wishes.always_save.empty() && wishes.never_save.empty() &&
          wishes.rng != RngRule::kNever;
 }
+
+bool PreparedStep::is_small() const { return is_small_step(step_, space_); }
 
 bool PreparedStep::can_order() const {
   const Problem& problem = solver_->problem();

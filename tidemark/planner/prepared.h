@@ -67,6 +67,8 @@ class PreparedStep {
   bool can_order() const;
   // Whether the step is small enough to look at all paths that take the least time, for the best of them.
   bool can_settle_ties() const { return can_settle_ties_; }
+  // Whether it is so small that everything may take many times as long.
+  bool is_small() const;
 
  private:
   void try_policies();
