@@ -68,6 +68,38 @@ def test_a_run_that_was_interrupted_is_continued(step, path):
     assert set(rows.values()) == {7}
 
 
+def test_passes_of_a_whole_step_survive_an_interruption(step, path, monkeypatch):
+    """The third pass is interrupted: the first warms up, so one is kept. The median of an op then has four passes, as it
+    has without an interruption: one from before, three from after another pass to warm up."""
+    from tidemark._calibrate import rerun
+
+    file = json.loads(path.read_text())
+    keys = {key for key, _, _ in file["measured"]["ops"] if "(" in key}
+    file["measured"]["ops"] = [row for row in file["measured"]["ops"] if row[0] not in keys]
+    path.write_text(json.dumps(file))
+    passes, once = [], rerun.Rerun.once
+
+    def interrupted(self, before=None):
+        if len(passes) == 2:
+            raise KeyboardInterrupt
+        passes.append(once(self, before))
+        return passes[-1]
+
+    monkeypatch.setattr(rerun.Rerun, "once", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tidemark.calibrate(step, path, seconds_per_op=0, workspace=False, progress=False)
+    kept = json.loads((path.parent / "mine.json.passes.json").read_text())
+    assert (kept["count"], len(kept["times"])) == (1, len(step.ops))
+    assert {len(taken) for taken in kept["times"].values()} == {1}
+
+    again = []
+    monkeypatch.setattr(rerun.Rerun, "once", lambda self, before=None: again.append(once(self, before)) or again[-1])
+    assert tidemark.calibrate(step, path, seconds_per_op=0, workspace=False, progress=False) == []
+    assert len(again) == 4
+    assert not (path.parent / "mine.json.passes.json").exists()
+    assert {key for key, _, _ in json.loads(path.read_text())["measured"]["ops"]} >= keys
+
+
 def test_a_file_of_another_machine_is_refused(step, path):
     file = json.loads(path.read_text())
     file["sources"]["calibrate"] = "elsewhere"
@@ -89,6 +121,12 @@ def test_what_cannot_be_is_refused(step, tmp_path):
             tidemark.calibrate(step, tmp_path / "a.json", device="cuda")
     with pytest.raises(ValueError, match="clock is 'sun'"):
         tidemark.calibrate(step, tmp_path / "a.json", clock="sun")
+    with pytest.raises(ValueError, match="seconds_per_op is -1; expected a number of seconds, 0 or more"):
+        tidemark.calibrate(step, tmp_path / "a.json", seconds_per_op=-1)
+    with pytest.raises(ValueError, match="there is no folder .*nowhere' for the file 'a.json'"):
+        tidemark.calibrate(step, tmp_path / "nowhere" / "a.json")
+    with pytest.raises(TypeError, match="step is 'foo'; expected a Step"):
+        tidemark.calibrate("foo", tmp_path / "a.json")
     assert not (tmp_path / "a.json").exists()
 
 

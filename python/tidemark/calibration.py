@@ -13,6 +13,7 @@ alone, on tensors of its own.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator
 from . import _core
 
 if TYPE_CHECKING:
+    from ._calibrate.passes import Passes
     from ._core import Step
 
 # Tensors of an op are used in turn, in as many sets as exceed this together: in a step, too, most of what an op reads is no
@@ -48,7 +50,8 @@ def calibrate(
     """Times each different op of `step` on `device` ("cpu" or "cuda") and writes the device file `path`.
 
     An existing file of the same machine is continued: what it holds is kept and not measured again, so a run that was
-    interrupted can be repeated, and several steps can share a file. Workspace that kernels take on a CPU is measured too
+    interrupted can be repeated, and several steps can share a file; the passes of a step that is run as a whole stand in
+    PATH.passes.json until they are enough. Workspace that kernels take on a CPU is measured too
     and written beside it, as PATH.workspace.jsonl.
 
     clock: "wall", or "cpu" to count the process's own time, which is right on a CPU shared with others when torch runs on
@@ -64,6 +67,13 @@ def calibrate(
     """
     import torch
 
+    if not isinstance(step, _core.Step):
+        raise TypeError(f"calibrate: step is {step!r:.80}; expected a Step, as tidemark.capture and tidemark.load give it")
+    if isinstance(seconds_per_op, bool) or not isinstance(seconds_per_op, (int, float)) or not 0 <= seconds_per_op < math.inf:
+        raise ValueError(f"calibrate: seconds_per_op is {seconds_per_op!r}; expected a number of seconds, 0 or more")
+    target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise ValueError(f"calibrate: there is no folder {str(target.absolute().parent)!r} for the file {target.name!r}; try: make it first")
     if device not in ("cpu", "cuda"):
         raise ValueError(f"calibrate: device is {device!r}; expected 'cpu' or 'cuda'")
     if device != "cpu" and not torch.cuda.is_available():
@@ -73,10 +83,10 @@ def calibrate(
 
     from ._calibrate import overheads
     from ._calibrate.device_file import Table
+    from ._calibrate.passes import Passes
     from ._calibrate.resident_memory import keep_freed_memory
 
     now = _CLOCKS[clock]
-    target = Path(path)
     table = Table(target, name or target.stem, device, clock, now)
     kinds = {}
     for op in step.ops:
@@ -87,7 +97,7 @@ def calibrate(
     if device == "cpu":
         keep_freed_memory()
     # Random ops run here, and values shrink when an op is repeated.
-    with bar, torch.random.fork_rng([] if device == "cpu" else None), torch.no_grad(), _flushed_denormals():
+    with bar, _saved_at_the_end(table), torch.random.fork_rng([] if device == "cpu" else None), torch.no_grad(), _flushed_denormals():
         bar.note("what ops and checkpoints cost beside themselves")
         call = overheads.call_ns(now) if device == "cpu" else 0
         if "checkpoint save" not in table.rows:
@@ -97,10 +107,13 @@ def calibrate(
             for key, row in rows.items():
                 table.add(key, *row)
         if missing and _fits(step, device):
-            for key, (median, spread) in _time_in_order(step, device, seconds_per_op * len(missing), now, bar).items():
-                if key in missing:
-                    table.add(key, max(1, median - call), spread)
-                    del missing[key]
+            with Passes(target, table.machine, step.fingerprint) as passes:
+                for key, (median, spread) in _time_in_order(step, device, seconds_per_op * len(missing), now, bar, passes).items():
+                    if key in missing:
+                        table.add(key, max(1, median - call), spread)
+                        del missing[key]
+                table.save()
+                passes.done = True
         for key, op in missing.items():
             bar.show(op.name)
             found = _time_op(step, op, device, seconds_per_op, now)
@@ -108,10 +121,18 @@ def calibrate(
                 failed.append(key)
             else:
                 table.add(key, max(1, found[0] - call), found[1])
-    table.save()
     if workspace and device == "cpu":
         _write_workspace(step, kinds, target)
     return failed
+
+
+@contextmanager
+def _saved_at_the_end(table: Any) -> Iterator[None]:
+    """Also when somebody interrupts it: what was measured until then need not be measured again."""
+    try:
+        yield
+    finally:
+        table.save()
 
 
 @contextmanager
@@ -139,25 +160,26 @@ def _fits(step: Step, device: str) -> bool:
     return _core.simulate(step).peak_bytes <= _MOST_MEMORY * there
 
 
-def _time_in_order(step: Step, device: str, seconds: float, now: Callable[[], int], bar: _Bar) -> dict[str, tuple[int, int]]:
+def _time_in_order(
+    step: Step, device: str, seconds: float, now: Callable[[], int], bar: _Bar, passes: Passes
+) -> dict[str, tuple[int, int]]:
     """By key: the mean over the ops that have it of each one's median, and the same of half the distance between its
-    quartiles, in nanoseconds. Ops that could not be run are missing."""
+    quartiles, in nanoseconds. Ops that could not be run are missing. `passes` has those of an earlier call, and keeps
+    those of this one."""
     from ._calibrate.overheads import row_of
     from ._calibrate.rerun import Rerun
 
     run = Rerun(step, device, now)
-    times: dict[int, list[int]] = {}
-    began = time.perf_counter()
-    passes = 0
-    while passes < _PASSES[0] or (passes < _PASSES[1] and time.perf_counter() - began < seconds):
+    is_warm = False
+    while passes.count < _PASSES[0] - 1 or (passes.count < _PASSES[1] - 1 and passes.seconds < seconds):
+        began = time.perf_counter()
         found = run.once()
-        passes += 1
-        if passes > 1:  # the first one warms up
-            for op, ns in found.items():
-                times.setdefault(op, []).append(ns)
-        bar.note(f"pass {passes} of the whole step")
+        if is_warm:  # the first one warms up
+            passes.add(found, time.perf_counter() - began)
+        is_warm = True
+        bar.note(f"pass {passes.count} of the whole step")
     by_key: dict[str, list[tuple[int, int]]] = {}
-    for op, taken in times.items():
+    for op, taken in passes.times.items():
         by_key.setdefault(_core.workspace_key(step, op), []).append(row_of(taken))
     return {
         key: (sum(median for median, _ in rows) // len(rows), sum(spread for _, spread in rows) // len(rows))

@@ -97,6 +97,28 @@ def test_graph(mod_info):
     assert all(graph.fw_post_order[node["pos_fw_post_order"]] == node["fqn"] for node in graph.nodes)
 
 
+def test_a_graph_of_what_pytorchs_parser_has_seen(mod_info):
+    """PyTorch's parser writes index and pos_fw_post_order into the records that it is given."""
+    seen = copy.deepcopy(mod_info)
+    for i, record in enumerate(seen["mod_stats"]):
+        record |= {"index": 999 - i, "pos_fw_post_order": 999}
+    nodes, same = parse_module_info(mod_info).nodes, parse_module_info(seen).nodes
+    assert [(n["fqn"], n["index"], n["pos_fw_post_order"]) for n in same] == [(n["fqn"], n["index"], n["pos_fw_post_order"]) for n in nodes]
+
+
+@pytest.mark.parametrize("key, value, message", [
+    ("sac_runtime", float("nan"), "sac_runtime of Transformer is nan; expected a finite number"),
+    ("act_total", -1, "act_total of Transformer is -1; expected no less than 0"),
+    ("slopes", [1.0, float("inf")], "slopes of Transformer is inf; expected a finite number"),
+    ("fqn", "Transformer.norm", "there are two records of Transformer.norm"),
+])
+def test_figures_that_no_module_has_are_refused(mod_info, key, value, message):
+    wrong = copy.deepcopy(mod_info)
+    wrong["mod_stats"][0][key] = value
+    with pytest.raises(AssertionError, match=message):
+        parse_module_info(wrong)
+
+
 def test_case_1_some_checkpointing_is_needed(mod_info):
     g = parse_module_info(mod_info)
     peak_mem, compute_time = get_peak_memory_runtime_baseline(g)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from typing import TypedDict
 
@@ -28,6 +29,10 @@ __all__ = [
     "is_submodule",
     "parse_module_info",
 ]
+
+
+# What a backward adds at its peak may be less than nothing, and a line may cross the axis.
+_MAY_BE_NEGATIVE = ("act_grad_per_module", "slopes", "intercepts", "breakpoints", "tradeoff_curve")
 
 
 class ModOrder(TypedDict):
@@ -171,12 +176,36 @@ class Graph:
         self.name2node[node["fqn"]] = node
 
 
+def _numbers(value: object) -> list:
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _checked(record: ModStats) -> dict:
+    """The record without what a parser may have added to it; figures that no module can have are refused."""
+    kept = {key: value for key, value in record.items() if key not in ("index", "pos_fw_post_order")}
+    for key, value in kept.items():
+        if isinstance(value, (str, bool)):
+            continue
+        for number in _numbers(value):
+            if not math.isfinite(number):
+                raise AssertionError(f"{key} of {record['fqn']} is {number}; expected a finite number")
+            if number < 0 and key not in _MAY_BE_NEGATIVE:
+                raise AssertionError(f"{key} of {record['fqn']} is {number}; expected no less than 0")
+    return kept
+
+
 def parse_module_info(module_info: ModuleInfo) -> Graph:
     """The tree, numbered in the order in which the forwards start, each module once."""
     order = module_info["mod_order"]
     pre = list(dict.fromkeys(order["fw_pre_order"]))
     post = list(dict.fromkeys(order["fw_post_order"]))
-    stats = {record["fqn"]: record for record in module_info["mod_stats"]}
+    stats: dict[str, dict] = {}
+    for record in module_info["mod_stats"]:
+        if record["fqn"] in stats:
+            raise AssertionError(f"there are two records of {record['fqn']}; expected one for each module")
+        stats[record["fqn"]] = _checked(record)
     if set(stats) != set(pre) or set(post) != set(pre):
         different = sorted((set(stats) ^ set(pre)) | (set(post) ^ set(pre)))
         raise AssertionError(f"records and orders are not of the same modules; they differ in {', '.join(different)}")
