@@ -18,7 +18,7 @@ namespace tidemark::planner {
 namespace {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
-constexpr std::size_t kBeam = 128;              // entries of the lists of a quick pass
+constexpr std::size_t kBeam = 64;               // entries of the lists of a quick pass
 constexpr std::size_t kWideBeam = 64;           // and where every path counts
 constexpr std::int64_t kBeamWork = 10'000'000;  // that a quick pass gets in any case
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
@@ -29,13 +29,16 @@ constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leave
 constexpr std::int64_t kFirstStep = 4096;
 constexpr std::int64_t kLeastStep = 100'000;
 constexpr std::int64_t kFarStep = 256;
-constexpr std::int64_t kNearStep = 1 << 14;
+constexpr std::int64_t kNearStep = 1 << 11;
 constexpr std::int64_t kFineStep = 1 << 20;
 constexpr std::int64_t kLatticeStep = 4096;  // with a lattice, passes rise by so much less than targets
 // With residues, passes that are longer than this are left to a lattice, unless all that is open is one part in so
 // many.
 constexpr std::int64_t kModerateWork = 2'000'000;
 constexpr std::int64_t kCloseStep = 1 << 13;
+constexpr std::int64_t kUselessStep = 1024;  // residues whose bound is lower than that of parts by one part in so many
+constexpr std::int64_t kFarShare = 4;        // far from the optimum, a coarser ring will do
+constexpr std::int64_t kLongEpisode = 4096;  // states; entries of longer ones take longer, since less is in caches
 
 // The search in one episode. Everything found so far is between `bound_ps` and `ps`.
 class Search {
@@ -106,9 +109,10 @@ class Search {
                     std::int64_t target, std::size_t width, std::int64_t max_work) {
     ++statistics_.passes;
     Sweep pass(narrowed.episode, floors, budget_, groups);
-    SweepResult result = pass.run(target, width, max_work);
+    const std::int64_t entry_work = 1 + narrowed.episode.state_count / kLongEpisode;
+    SweepResult result = pass.run(target, width, max_work / entry_work);
     result.next_ps = std::min(result.next_ps, narrowed.next_ps);
-    statistics_.work += pass.work();
+    statistics_.work += pass.work() * entry_work;
     if (groups != nullptr) statistics_.work += groups->take_work() / kCellsPerEntry;
     statistics_.longest_list = std::max(statistics_.longest_list, static_cast<std::int64_t>(pass.longest()));
     const bool is_better = result.found && result.ps < ps_;
@@ -132,10 +136,12 @@ class Search {
   // the bound is wanted.
   bool try_with_residues(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, std::int64_t target,
                          bool is_far) {
-    std::optional<Residues> residues =
-        Residues::make(narrowed.episode, floors, budget_, bounds_, {.max_cells = max_cells_});
+    std::optional<Residues> residues = Residues::make(narrowed.episode, floors, budget_, bounds_,
+                                                      {.max_cells = max_cells_ / (is_far ? kFarShare : 1)});
     if (!residues) return false;
     statistics_.work += residues->take_work() / kCellsPerEntry;
+    // A ring that is far too coarse for the episode's length tells nothing.
+    if (residues->bound_ps() < bound_ps_ - bound_ps_ / kUselessStep) return false;
     raise_bound(std::min(residues->bound_ps(), narrowed.next_ps));
     if (is_far) return true;
     // The bound is often the answer, or the next thing that is possible is.
@@ -144,7 +150,8 @@ class Search {
     const auto is_open = [&] { return bound_ps_ < ps_ && bound_ps_ <= target; };
     const auto quick_work = [&] { return std::max(left(), kBeamWork); };
     while (is_open() && try_target(narrowed, floors, near(), quick_work(), &*residues, kBeam)) step *= 4;
-    if (is_open() && ps_ == Convex::kNotEnough) sweep(narrowed, floors, &*residues, target, kBeam, quick_work());
+    for (const std::int64_t any : {std::min(bound_ps_ + bound_ps_ / kCloseStep, target), target})
+      if (is_open() && ps_ == Convex::kNotEnough) sweep(narrowed, floors, &*residues, any, kBeam, quick_work());
     if (ps_ < Convex::kNotEnough) step = std::max(step, (ps_ - bound_ps_) / 4);
     for (; is_open(); step *= 4) {
       const bool is_close = ps_ - bound_ps_ < bound_ps_ / kCloseStep;
