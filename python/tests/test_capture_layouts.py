@@ -91,3 +91,20 @@ def test_of_batch_norm_in_other_dimensions(dimensions):
     for g, x in itertools.product((plain, turned), (plain, turned)):
         arguments = (g, x, PLANE, PLANE, PLANE, PLANE, PLANE, True, 1e-5, ALL)
         assert strides(on_fakes(func, arguments)) == strides(func(*arguments)), (g.stride(), x.stride())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("trains", [True, False], ids=["train", "eval"])
+def test_types_of_batch_norm(dtype, trains):
+    """Under autocast the input is narrower than the layer's parameters and statistics."""
+    func = aten.native_batch_norm.default
+    own = lambda there, kind: torch.ones(32, dtype=kind) if there else None  # noqa: E731
+    for kind in {torch.float32, dtype}:
+        for has_weight, has_statistics in ((True, True), (False, True), (True, False), (False, False)):
+            if not (has_statistics or trains):
+                continue
+            affine = [own(has_weight, kind) for _ in range(2)]
+            statistics = [own(has_statistics, kind) for _ in range(2)]
+            arguments = (TENSORS["first"].to(dtype), *affine, *statistics, trains, 0.1, 1e-5)
+            expected = [(o.dtype, o.shape) for o in func(*arguments)]
+            assert [(o.dtype, o.shape) for o in on_fakes(func, arguments)] == expected, (kind, has_weight, has_statistics)

@@ -69,3 +69,30 @@ def test_another_device_is_estimated_by_what_its_kernels_are_known_to_take():
     # 2 sequences, 4 heads, 100 rows rounded to 128: one float each; and 16 columns rounded to 32 of the query's gradient.
     assert row == [(1, 2 * 4 * 128 * 4), (1, 2 * 4 * 128 * 32 * 4)]
     assert tidemark.simulate(step).by_category["workspace"] >= 0
+
+
+def test_ops_that_cannot_be_measured_are_warned_of(capsys):
+    @torch.library.custom_op("tidemark_tests::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x + x
+
+    doubled.register_fake(torch.empty_like)
+    doubled.register_autograd(lambda ctx, g: g * 2)
+
+    class Doubled(nn.Module):
+        def forward(self, x):
+            return doubled(x)
+
+    model = nn.Sequential(nn.Linear(4, 4), Doubled())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step():
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+
+    says = "what tidemark_tests.doubled.default allocates inside could not be measured, so the peak may be higher than predicted"
+    with pytest.warns(UserWarning, match=says):
+        tidemark.fit(step, model, optimizer, budget="1GB")
+    assert f" Note: {says}." in capsys.readouterr().out
+    tidemark.remove(model)

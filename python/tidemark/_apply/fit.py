@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from .. import _core
+from .._capture.workspace import unmeasured_text
 from ..planning import plan as find_plan
 from ..recording import capture
 from .apply import apply, find
@@ -56,6 +57,10 @@ def _refuse(result) -> None:
 
 def summary(result, step) -> str:
     """One paragraph for people."""
+    return _decisions(result, step) + (f" Note: {unmeasured_text(step.unmeasured)}." if step.unmeasured else "")
+
+
+def _decisions(result, step) -> str:
     bytes_ = _core.format_bytes
     if not len(result.plan):
         return (

@@ -104,7 +104,7 @@ class ForwardMode(_Mode):
         if func is _CAST and _is_parameter(args[0]):
             self.left.casts.add(at)
         if self.watch is not None:
-            self.watch.op(self.left, func, args)
+            self.watch.op(self.left, func, args, kwargs, at in self.saved)
         if self.tally is not None:
             self.tally.forward_op(func)
         out = func(*args, **kwargs) if kwargs else func(*args)
@@ -164,7 +164,7 @@ class AligningMode(ForwardMode):
         if func is _CAST and _is_parameter(args[0]):
             self.left.casts.add(at)
         if self.watch is not None:
-            self.watch.op(self.left, func, args)
+            self.watch.op(self.left, func, args, kwargs, at in self.saved_of_these)
         if self.tally is not None:
             self.tally.forward_op(func)
         out = func(*args, **kwargs) if kwargs else func(*args)

@@ -1,5 +1,5 @@
-"""What only the first call of a unit is asked, op by op: whether it uses weights that autocast had cast before it, and whether it
-checkpoints by itself.
+"""What only the first call of a unit is asked, op by op: whether it uses weights that autocast had cast before it, whether it
+checkpoints by itself, and whether it draws from generators that no checkpoint puts back.
 
 Autocast keeps its casts of weights until its outermost region ends. A call in which such a cast is only used, since an earlier one
 made it, would make it again in its recompute, where the cache is empty. Instead its checkpoint holds the cast, as the plan's replay
@@ -12,6 +12,7 @@ import sys
 
 import torch
 
+from .._capture.op_facts import facts_of
 from .errors import drift
 
 _CAST = torch.ops.aten._to_copy.default
@@ -40,9 +41,16 @@ class Rehearsal:
         self._seeks_checkpoints = seeks_checkpoints
         self._own: set = set()  # parameters that the call casts itself, by id
 
-    def op(self, left, func, args) -> None:
+    def op(self, left, func, args, kwargs, is_saved: bool) -> None:
         if self._seeks_checkpoints:
             self._look_for_checkpoints()
+        if not is_saved and facts_of(func).own_generator(args, kwargs or {}) is not None:
+            raise drift(
+                self._module,
+                f"{func} draws from a torch.Generator of the program's own, which its recompute would draw from again",
+                expected="chance from torch's own generators, or the op saved",
+                cause="a generator that was not given when the step was captured",
+            )
         if self._seeks_casts:
             if func is _CAST:
                 self._own.add(id(args[0]))

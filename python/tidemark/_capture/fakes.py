@@ -123,6 +123,14 @@ def _in_the_format_of(position: int):
     return cured
 
 
+def _batch_norm(func, args, kwargs):
+    """The real kernel keeps mean and deviation in the type of the layer's own parameters and statistics where its input's is a
+    narrower one (autocast); the fake one takes the input's."""
+    out = _in_the_format_of(0)(func, args, kwargs)
+    dtype = next((t.dtype for t in args[1:5] if t is not None), out[1].dtype)
+    return (out[0], *(t if t.dtype == dtype else torch.empty(t.shape, dtype=dtype) for t in out[1:]))
+
+
 def _gradient_first(position: int):
     """The real kernel goes over the gradient and then over what forward kept, at `position`, and takes the strides of the
     first; the fake one takes those of the second."""
@@ -185,7 +193,7 @@ CURES = {
     aten.huber_loss_backward.default: _contiguous,
     aten.mse_loss.default: _number_in_a_whole_storage,
     aten.mse_loss_backward.default: _contiguous,
-    aten.native_batch_norm.default: _in_the_format_of(0),
+    aten.native_batch_norm.default: _batch_norm,
     aten.native_batch_norm_backward.default: _in_the_format_of(1),
     aten.native_group_norm_backward.default: _in_the_format_of(1),
     aten.native_layer_norm_backward.default: _contiguous,

@@ -57,6 +57,8 @@ class RecordMode(TorchDispatchMode):
         if facts.ignored:
             return func(*args, **kwargs)
         recorder = self.recorder
+        if facts.generator is not None:
+            recorder.draws(facts, args, kwargs)
         if facts.is_lift and recorder.builder is not None:
             out = func(*args, **kwargs)
             recorder.ran(func, facts, recorder.describe(facts, (), {}), out, sys._getframe(1))
@@ -179,6 +181,8 @@ class FakeRecordMode(RecordMode):
             args = [self._all_faked(a) for a in args]
             kwargs = {k: self._all_faked(v) for k, v in kwargs.items()}
         recorder = self.recorder
+        if facts.generator is not None:
+            recorder.draws(facts, args, kwargs)
         if facts.ignored:
             if facts.is_layout_only:
                 return self._run(func, facts, recorder.describe(facts, args, kwargs, recording=False))

@@ -40,6 +40,7 @@ _UNDECLARED = {
 # Arguments that switch the randomness of an op off.
 _PROBABILITIES = ("dropout_p", "dropout")
 _SWITCHES = ("train", "training")
+_GENERATORS = ("Generator", "Optional[Generator]")
 
 
 class OpFacts:
@@ -51,6 +52,7 @@ class OpFacts:
         "mutated",
         "undeclared",
         "random",
+        "generator",
         "probability",
         "default_probability",
         "switch",
@@ -80,6 +82,7 @@ class OpFacts:
         self.undeclared = _UNDECLARED.get(packet, ())
         tags = func.tags
         self.random = torch.Tag.nondeterministic_seeded in tags
+        self.generator = next(((i, a.name) for i, a in enumerate(arguments) if str(a.type) in _GENERATORS), None)
         self.probability = next((n for n in self.names if n in _PROBABILITIES), None)
         if packet == "aten.native_dropout":
             self.probability = "p"
@@ -116,6 +119,14 @@ class OpFacts:
             i for i, a in enumerate(arguments) if str(a.type) == "Tensor" and a.alias_info is None
         )
 
+    def own_generator(self, args, kwargs):
+        """The generator of the program's own that it draws from; None: one of PyTorch's, or none."""
+        if self.generator is None:
+            return None
+        i, name = self.generator
+        found = args[i] if i < len(args) else kwargs.get(name)
+        return None if found is None or found._cdata in _pytorchs() else found
+
     def is_random(self, given: dict) -> bool:
         """Whether it draws numbers, by its name and what it was given."""
         if not self.random:
@@ -123,6 +134,11 @@ class OpFacts:
         if self.probability is not None and given.get(self.probability, self.default_probability) in (0, 0.0):
             return False
         return self.switch is None or given.get(self.switch, True) is not False
+
+
+def _pytorchs() -> tuple:
+    """Generators that a checkpoint puts back by itself. An op is given one in another Python object than the program's."""
+    return (torch.default_generator._cdata, *(generator._cdata for generator in torch.cuda.default_generators))
 
 
 _facts: dict = {}

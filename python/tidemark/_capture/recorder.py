@@ -76,6 +76,7 @@ class Recorder:
         self.amounts: dict = {}  # by kind: FLOPs, bytes read and written
         self.notes: list[tuple] = []
         self.on_adopt = None
+        self.on_generator = None  # told of every generator of the program's own, before an op draws from it
         self.module_stack: list[str] = []
 
     # -- storages --
@@ -509,6 +510,12 @@ class Recorder:
 
     # -- ops --
 
+    def draws(self, facts: OpFacts, args, kwargs) -> None:
+        """An op that may draw from a generator is about to run."""
+        generator = facts.own_generator(args, kwargs)
+        if generator is not None and self.on_generator is not None:
+            self.on_generator(generator)
+
     def describe(self, facts: OpFacts, args, kwargs, recording: bool = True) -> Described:
         """What the op is given; when recording also which tensors of the Step that is, before the op runs: afterwards they
         may have another version."""
@@ -700,7 +707,9 @@ class Recorder:
             args = self.args[key] = self.builder.intern_args({n: plain(v) for n, v in d.given.items()})
         flags = facts.flags
         if facts.random and facts.is_random(d.given):
-            flags = flags + ("random",)
+            # No checkpoint puts a generator of the program's own back: what was drawn from it is saved.
+            is_own = facts.own_generator(d.args, d.kwargs) is not None
+            flags = flags + (("must_save",) if is_own else ("random",))
         if unwatched:
             flags = flags + ("unwatched",)
         if self.functions and not in_backward:

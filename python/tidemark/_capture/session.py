@@ -220,6 +220,7 @@ class Session:
     def _keep_state(self, stack: contextlib.ExitStack) -> None:
         random_state = state.RandomState(state.reachable_generators(self.step_fn, self.model))
         stack.callback(random_state.put_back)
+        self.recorder.on_generator = random_state.keep
         objects = state.Objects()
         for module in self.model.modules():
             objects.keep(module)
@@ -298,6 +299,8 @@ class Session:
                 self._step.workspace = table
                 self._step.unmeasured = sorted(set(skipped))
                 self.workspace_seconds = time.perf_counter() - began
+                if self._step.unmeasured:
+                    warnings.warn(f"tidemark: {workspace.unmeasured_text(self._step.unmeasured)}", stacklevel=5)
         return self._step
 
     def _begin(self) -> None:

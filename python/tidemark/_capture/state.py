@@ -10,6 +10,7 @@ import types
 
 import torch
 
+from .fakes import undispatched
 from .sources import is_users
 
 
@@ -119,16 +120,24 @@ class RandomState:
         self._torch = torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
         self._python = random.getstate()
-        self._generators = [(generator, generator.get_state()) for generator in generators]
+        self._generators: dict = {}  # by address: the generator, and its state
+        for generator in generators:
+            self.keep(generator)
         numpy = sys.modules.get("numpy")
         self._numpy = numpy.random.get_state() if numpy is not None else None
+
+    def keep(self, generator) -> None:
+        """One that is about to be drawn from."""
+        if generator._cdata not in self._generators:
+            with undispatched():
+                self._generators[generator._cdata] = (generator, generator.get_state())
 
     def put_back(self) -> None:
         torch.set_rng_state(self._torch)
         if self._cuda is not None:
             torch.cuda.set_rng_state_all(self._cuda)
         random.setstate(self._python)
-        for generator, kept in self._generators:
+        for generator, kept in self._generators.values():
             generator.set_state(kept)
         if self._numpy is not None:
             sys.modules["numpy"].random.set_state(self._numpy)

@@ -97,6 +97,8 @@ def _coded(value):
         return {"torch": str(value).removeprefix("torch.")}
     if isinstance(value, torch.device):
         return {"device": str(value)}
+    if isinstance(value, torch.Generator):
+        return None  # whose numbers they are makes no difference
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"an op has an argument of type {type(value).__name__}")
@@ -184,6 +186,12 @@ def table(step, samples: dict, flops: dict, target):
     for kind, pair in guessed.items():
         add(kind, *pair, True)
     return _core.WorkspaceTable(listed, device="cpu"), [kind[0][0] for kind in skipped if kind not in guessed]
+
+
+def unmeasured_text(names: list) -> str:
+    """What it means that these ops have no row."""
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return f"what {shown} allocate{'s' if len(names) == 1 else ''} inside could not be measured, so the peak may be higher than predicted"
 
 
 def _run(ops: list, batch: int) -> tuple[dict, int]:
