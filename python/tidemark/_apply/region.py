@@ -22,11 +22,11 @@ class _Matcher:
             raise self._worded(error) from error
 
 
-def run(function, args: tuple, *, preserve_rng: bool, early_stop: bool, context_fn, worded):
-    """`function(*args)` now, and again when backward needs what it saved. `worded` turns PyTorch's error about a recompute
+def run(function, args: tuple, held: tuple, *, preserve_rng: bool, early_stop: bool, context_fn, worded):
+    """`function(*args)` now, and `function(*held)` when backward needs what it saved. `worded` turns PyTorch's error about a recompute
     that went another way into one of ours."""
     generator = torch_checkpoint._checkpoint_without_reentrant_generator(
-        function, preserve_rng, context_fn or torch_checkpoint.noop_context_fn, "default", False, early_stop, *args
+        function, preserve_rng, context_fn or torch_checkpoint.noop_context_fn, "default", False, early_stop, *held
     )
     next(generator)
     frame = generator.gi_frame.f_locals.get("new_frame") if generator.gi_frame is not None else None

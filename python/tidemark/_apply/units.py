@@ -13,6 +13,7 @@ from . import chance, region
 from .buffers import Snapshot, places_of
 from .caches import Caches, take_out
 from .calls import Calls, Position, watch_optimizers
+from .containers import copied
 from .errors import DriftError, drift
 from .modes import AligningMode, ForwardMode, Left, RecomputeMode
 from .rehearsal import Rehearsal, is_autocast_caching
@@ -123,9 +124,10 @@ class Applied:
         is_watched = bool(unit.saved) or tally is not None or not is_rehearsed or uses_casts or not is_aligned
         before = None if is_rehearsed else chance.state()
         args, kwargs, caches = take_out(args, kwargs)
+        held, held_kwargs = copied(args, kwargs)
         position = self.calls.here()
         position.has_units = True
-        run = _Call(unit, forward, module, kwargs, self._places.get(unit.buffers), tally, caches, position)
+        run = _Call(unit, forward, module, kwargs, held_kwargs, self._places.get(unit.buffers), tally, caches, position)
         run.is_aligned = is_aligned
         if not is_rehearsed or uses_casts:
             run.watch = Rehearsal(unit.module, _CALLER, is_autocast_caching(), not is_rehearsed)
@@ -133,6 +135,7 @@ class Applied:
             result = region.run(
                 run,
                 args,
+                held,
                 preserve_rng=unit.preserve_rng,
                 early_stop=unit.early_stop,
                 context_fn=run.contexts if is_watched else None,
@@ -149,7 +152,7 @@ class Applied:
             self.calls.failed()
             raise
         finally:
-            run.end_forward(args)
+            run.end_forward(held)
         return result
 
     def _compare(self, unit: UnitWords, signature: tuple) -> None:
@@ -189,12 +192,13 @@ class _Call:
     """The function that a checkpoint runs: first as the forward, later as its recompute."""
 
     def __init__(
-        self, unit: UnitWords, forward, module, kwargs: dict, places, tally, caches: Caches | None, position: Position
+        self, unit: UnitWords, forward, module, kwargs: dict, held_kwargs: dict, places, tally, caches: Caches | None, position: Position
     ) -> None:
         self.unit = unit
         self.forward = forward
         self.module = module
         self.kwargs = kwargs
+        self.held_kwargs = held_kwargs
         self.places = places
         self.tally = tally
         self.caches = caches
@@ -214,18 +218,21 @@ class _Call:
         self.forward_mode = mode(self.unit, self.left, self.tally, self.watch)
         return self.forward_mode, RecomputeMode(self.unit, self.left, self.tally)
 
-    def end_forward(self, args: tuple) -> None:
+    def end_forward(self, held: tuple) -> None:
         self.is_first = False
+        self.kwargs = self.held_kwargs
         if self.caches is not None:
             self.caches.end_forward()
         restored = frozenset((id(ref()), name) for ref, name in self.places or ())
-        self.reads = Unchanged(self.module, args, self.kwargs, restored)
+        self.reads = Unchanged(self.module, held, self.kwargs, restored)
         self.forward_mode = self.watch = self.left = None  # the recompute's mode has what it needs
 
     def __call__(self, *args):
         outside = _now.inside, _now.recomputing
         _now.inside = (*outside[0], id(self.module))
         kwargs = self.kwargs
+        if not self.is_first:
+            args, kwargs = copied(args, kwargs)
         if self.caches is not None:
             args, kwargs = self.caches.put_into(args, kwargs)
         if self.is_first:
