@@ -172,11 +172,26 @@ class Search {
         too_low = tried;
       } else {
         const Judged judged = p_.judge(plan_of(p_.space(), p_.solver().problem(), solution.paths));
-        if (judged.peak_bytes > tried) return;  // the model says less than the replay
+        if (judged.peak_bytes > tried) return look_for_lower();  // the model says less than the replay
         best_ = judged;
       }
       tried = too_low + (best_->peak_bytes - too_low) / 2;
     }
+  }
+
+  // The same where a replay says more than the model: all paths that take as little time.
+  void look_for_lower() {
+    const std::int64_t work = max_work_ / kShareOfOrder;
+    OrderedPaths ordered(p_.solver().problem(), By::kTime, best_->peak_bytes - 1, work);
+    std::int64_t judged_work = 0;
+    while (ordered.work() + judged_work <= work) {
+      const auto paths = ordered.next(best_->recompute_ps);
+      if (!paths) break;
+      const Judged judged = p_.judge(plan_of(p_.space(), p_.solver().problem(), *paths));
+      judged_work += p_.replay_work();
+      if (judged.recompute_ps == best_->recompute_ps && judged.peak_bytes < best_->peak_bytes) best_ = judged;
+    }
+    result_.statistics.work += ordered.work() + judged_work;
   }
 
   void infeasible() {
