@@ -102,13 +102,15 @@ nb::dict total_of(const CostOf& self, const std::vector<OpId>& ops) {
   return to_python(cost::total_of(self.cost, ops));
 }
 
-CostOf price(nb::handle_t<Step> step, device::Device device, std::int64_t ranks) {
-  cost::StepCost cost = cost::price_step(nb::cast<const Step&>(step), device, {.ranks = ranks});
+CostOf price(nb::handle_t<Step> step, device::Device device, std::int64_t ranks, std::int64_t ranks_per_node) {
+  cost::StepCost cost =
+      cost::price_step(nb::cast<const Step&>(step), device, {.ranks = ranks, .ranks_per_node = ranks_per_node});
   return {nb::borrow(step), std::move(device), std::move(cost)};
 }
 
-CostOf price_by_name(nb::handle_t<Step> step, const std::string& device, std::int64_t ranks) {
-  return price(step, device::find_device(device), ranks);
+CostOf price_by_name(nb::handle_t<Step> step, const std::string& device, std::int64_t ranks,
+                     std::int64_t ranks_per_node) {
+  return price(step, device::find_device(device), ranks, ranks_per_node);
 }
 
 }  // namespace
@@ -152,10 +154,10 @@ void bind_cost(nb::module_& m) {
         return fmt::format("<StepCost of {} on {}>", format_duration(self.cost.step_ps), self.device.name);
       });
   m.def(
-      "price", &price, "step"_a, "device"_a, nb::kw_only(), "ranks"_a = 1,
+      "price", &price, "step"_a, "device"_a, nb::kw_only(), "ranks"_a = 1, "ranks_per_node"_a = 0,
       "How long the step takes on a device: one of `devices()`, or the name or file of one. `ranks` take part in its\n"
-      "collectives.");
-  m.def("price", &price_by_name, "step"_a, "device"_a, nb::kw_only(), "ranks"_a = 1);
+      "collectives, `ranks_per_node` of them in each node (0: all in one), joined by the device's network.");
+  m.def("price", &price_by_name, "step"_a, "device"_a, nb::kw_only(), "ranks"_a = 1, "ranks_per_node"_a = 0);
 }
 
 }  // namespace tidemark::python

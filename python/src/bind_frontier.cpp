@@ -34,7 +34,7 @@ using report::ms;
 SearchOptions make_options(std::int64_t reserve_bytes, std::string_view against, nb::object workspace, bool early_stop,
                            std::string_view rng, std::vector<std::string> units, std::vector<std::string> not_units,
                            std::vector<std::string> always_save, std::vector<std::string> never_save,
-                           std::int64_t ranks) {
+                           std::int64_t ranks, std::int64_t ranks_per_node) {
   return {.reserve_bytes = reserve_bytes,
           .against = from_word<planner::Against>(against, planner::kAgainstNames, "against"),
           .workspace = std::move(workspace),
@@ -44,7 +44,8 @@ SearchOptions make_options(std::int64_t reserve_bytes, std::string_view against,
                     .not_units = std::move(not_units),
                     .always_save = std::move(always_save),
                     .never_save = std::move(never_save)},
-          .ranks = ranks};
+          .ranks = ranks,
+          .ranks_per_node = ranks_per_node};
 }
 
 // A frontier together with what it is of.
@@ -57,7 +58,8 @@ struct FrontierOf {
 
 FrontierOf find_frontier(const Step& step, const device::Device& device, const SearchOptions& wishes,
                          std::int64_t budgets, bool full, std::int64_t max_work) {
-  const cost::StepCost cost = cost::price_step(step, device, {.ranks = wishes.ranks});
+  const cost::StepCost cost =
+      cost::price_step(step, device, {.ranks = wishes.ranks, .ranks_per_node = wishes.ranks_per_node});
   planner::FrontierOptions options = planner::default_frontier_options(full);
   options.budget_count = budgets;
   if (max_work > 0) options.max_work = max_work;
@@ -102,16 +104,18 @@ void bind_frontier(nb::module_& m) {
           "__init__",
           [](SearchOptions* self, std::int64_t reserve_bytes, std::string_view against, nb::object workspace,
              bool early_stop, std::string_view rng, std::vector<std::string> units, std::vector<std::string> not_units,
-             std::vector<std::string> always_save, std::vector<std::string> never_save, std::int64_t ranks) {
+             std::vector<std::string> always_save, std::vector<std::string> never_save, std::int64_t ranks,
+             std::int64_t ranks_per_node) {
             new (self) SearchOptions(make_options(reserve_bytes, against, std::move(workspace), early_stop, rng,
                                                   std::move(units), std::move(not_units), std::move(always_save),
-                                                  std::move(never_save), ranks));
+                                                  std::move(never_save), ranks, ranks_per_node));
           },
           nb::kw_only(), "reserve_bytes"_a, "against"_a, "workspace"_a.none(), "early_stop"_a, "rng"_a, "units"_a,
-          "not_units"_a, "always_save"_a, "never_save"_a, "ranks"_a,
+          "not_units"_a, "always_save"_a, "never_save"_a, "ranks"_a, "ranks_per_node"_a = 0,
           nb::sig("def __init__(self, *, reserve_bytes: int, against: str, workspace: WorkspaceTable | None, "
                   "early_stop: bool, rng: str, units: typing.Sequence[str], not_units: typing.Sequence[str], "
-                  "always_save: typing.Sequence[str], never_save: typing.Sequence[str], ranks: int) -> None"));
+                  "always_save: typing.Sequence[str], never_save: typing.Sequence[str], ranks: int, ranks_per_node: "
+                  "int = 0) -> None"));
   nb::class_<FrontierOf>(m, "Frontier", "What recomputing costs at least, budget by budget.")
       .def_prop_ro(
           "points", &points_to_python, nb::for_getter(nb::sig("def points(self) -> list[dict[str, typing.Any]]")),

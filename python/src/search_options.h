@@ -17,6 +17,7 @@ struct SearchOptions {
   nanobind::object workspace = nanobind::none();
   planner::SpaceOptions space;
   std::int64_t ranks = 1;
+  std::int64_t ranks_per_node = 0;
 
   // Refers to the workspace.
   planner::PlannerOptions options() const;

@@ -32,6 +32,7 @@ def plan(
     never_save: Sequence[str] = (),
     max_work: int = 60_000_000,
     ranks: int = 1,
+    ranks_per_node: int = 0,
     method: str = "exact",
     highs: str | None = None,
 ) -> PlanResult:
@@ -49,6 +50,7 @@ def plan(
     always_save, never_save: patterns "MODULE::OP" or "OP": never, or always, recompute these where their module is
     checkpointed.
     max_work: when the search stops, in entries; twenty million take about a second.
+    ranks: how many devices take part in the step's collectives; ranks_per_node: of them in each node (0: all in one).
     method: "exact", or another one to compare it with: "greedy", "milp", "exact-milp", "reference-policy", "knapsack"
     (docs/methods.md). highs: the library of the solver HiGHS, for "milp" and "exact-milp"; by default that of the
     package highsbox, or the system's.
@@ -65,7 +67,7 @@ def plan(
         step,
         budget_bytes,
         device,
-        _options(step, device, reserve, against, workspace, early_stop, rng, units, not_units, always_save, never_save, ranks),
+        _options(step, device, reserve, against, workspace, early_stop, rng, units, not_units, always_save, never_save, ranks, ranks_per_node),
         max_work=max_work,
         method=method,
         highs=_highs.places(highs),
@@ -89,6 +91,7 @@ def frontier(
     never_save: Sequence[str] = (),
     max_work: int | None = None,
     ranks: int = 1,
+    ranks_per_node: int = 0,
 ) -> Frontier:
     """Finds what recomputing costs at least, for `budgets` budgets from the smallest possible to that without a plan.
 
@@ -100,7 +103,7 @@ def frontier(
     return _core.find_frontier(
         step,
         device,
-        _options(step, device, reserve, against, workspace, early_stop, rng, units, not_units, always_save, never_save, ranks),
+        _options(step, device, reserve, against, workspace, early_stop, rng, units, not_units, always_save, never_save, ranks, ranks_per_node),
         budgets=budgets,
         full=full,
         max_work=max_work or 0,
@@ -129,6 +132,7 @@ def _options(
     always_save: Sequence[str],
     never_save: Sequence[str],
     ranks: int,
+    ranks_per_node: int,
 ) -> SearchOptions:
     if reserve is None:
         reserve = device.overhead_bytes + (UNSEEN_BYTES if _has_unseen(step, device) else 0)
@@ -143,4 +147,5 @@ def _options(
         always_save=list(always_save),
         never_save=list(never_save),
         ranks=ranks,
+        ranks_per_node=ranks_per_node,
     )

@@ -96,11 +96,12 @@ TEST(ReadDevice, RefusesFiguresWithoutSourceOrSense) {
   EXPECT_EQ(
       error_with("/memory_bytes", 5),
       R"([card.json: memory_bytes] the value is of the wrong kind; expected [number, "source"]: every figure has its source, got 5)");
-  EXPECT_THAT(error_with("/memory_bytes", {0, "s"}), HasSubstr("out of range; expected a whole number from 1 to"));
+  EXPECT_THAT(error_with("/memory_bytes", {0, "s"}),
+              HasSubstr("out of range; expected a whole number of bytes from 1000000 to"));
   EXPECT_THAT(error_with("/memory_bytes", {-1, "s"}), HasSubstr("memory_bytes] the number is out of range"));
   EXPECT_THAT(error_with("/memory_bytes", {1.5, "s"}), HasSubstr("memory_bytes] the number cannot be used"));
   EXPECT_THAT(error_with("/memory_bytes", {18446744073709551615u, "s"}), HasSubstr("the number cannot be used"));
-  EXPECT_THAT(error_with("/memory_bytes", {1, "nobody"}), HasSubstr("names a source that is not listed"));
+  EXPECT_THAT(error_with("/memory_bytes", {1000000, "nobody"}), HasSubstr("names a source that is not listed"));
   EXPECT_THAT(error_with("/link/latency_ns", {1, "nobody"}), HasSubstr("link] the figure names a source"));
   EXPECT_THAT(error_with("/peak_flops", Json::object()), HasSubstr("there is no figure for float32"));
   EXPECT_THAT(error_with("/peak_flops/float99", {1, "s"}), HasSubstr("float99] the precision is unknown"));
@@ -125,6 +126,31 @@ TEST(ReadDevice, RefusesWhatIsNoProperJson) {
   EXPECT_THAT(error_of(std::string(kMaxDeviceFileBytes + 1, ' ')), HasSubstr("the file is too large"));
   EXPECT_THAT(error_of("{\"tidemark\":\"\xff\"}"), HasSubstr("the file is not valid JSON"));
   EXPECT_THAT(error_of("{\"tidemark\":1e400}"), HasSubstr("card.json"));
+}
+
+// Figures in other units than the file's are noticed, with the unit and how to write it.
+TEST(ReadDevice, UnitsAreChecked) {
+  const std::string peak = error_with("/peak_flops/float32/0", 67);
+  EXPECT_THAT(peak, HasSubstr("peak_flops: float32"));
+  EXPECT_THAT(peak, HasSubstr("FLOP per second"));
+  EXPECT_THAT(peak, HasSubstr("67 TFLOP/s are 67000000000000"));
+  EXPECT_THAT(error_with("/bandwidth_bytes_per_s/0", 936), HasSubstr("bytes per second from 1000000000 to"));
+  EXPECT_THAT(error_with("/memory_bytes/0", 24), HasSubstr("80 GB are 80000000000"));
+  EXPECT_THAT(error_with("/link/bytes_per_s/0", 32), HasSubstr("450 GB/s are 450000000000"));
+  EXPECT_THAT(error_with("/launch_floor_ns/0", 10'000'000'000), HasSubstr("10 us are 10000"));
+}
+
+TEST(ReadDevice, ANetworkAndAMeasuredStreamAreOptional) {
+  Json json = valid();
+  EXPECT_FALSE(parse_device(json.dump(), "card.json").network.has_value());
+  json["network"] = Json::parse(R"({"kind": "roce", "bytes_per_s": [12500000000, "s"], "latency_ns": [9000, "m"]})");
+  json["stream_permille"] = Json::parse(R"([920, "m"])");
+  const Device device = parse_device(json.dump(), "card.json");
+  EXPECT_EQ(device.network->bytes_per_s.value, 12'500'000'000);
+  EXPECT_EQ(device.network->latency_ns.value, 9000);
+  EXPECT_EQ(device.stream_permille->value, 920);
+  json["network"]["bytes_per_s"][1] = "nobody";
+  EXPECT_THAT(error_of(json.dump()), HasSubstr("network"));
 }
 
 }  // namespace

@@ -12,21 +12,24 @@ namespace tidemark::cost {
 namespace {
 
 void check(const Topology& t, std::int64_t bytes) {
-  const auto refuse = [](std::string problem, std::string expected, std::string got) {
+  const auto refuse = [](std::string problem, std::string expected, std::string got, std::string remedy = {}) {
     throw Error({.kind = ErrorKind::kInput,
-                 .place = "topology",
+                 .place = "ranks",
                  .problem = std::move(problem),
                  .expected = std::move(expected),
                  .got = std::move(got),
-                 .remedy = {}});
+                 .remedy = std::move(remedy)});
   };
   if (t.ranks < 1) refuse("there are no ranks", "at least 1", fmt::format("{}", t.ranks));
   if (t.ranks_per_node < 1 || t.ranks % t.ranks_per_node != 0)
     refuse("the ranks do not fill whole nodes", fmt::format("a divisor of {}", t.ranks),
            fmt::format("{} ranks per node", t.ranks_per_node));
   if (bytes < 0) refuse("the number of bytes is negative", "0 or more", fmt::format("{}", bytes));
-  if (!(t.within.bytes_per_s > 0) || (t.ranks > t.ranks_per_node && !(t.between.bytes_per_s > 0)))
-    refuse("a link has no rate", "a positive number of bytes per second", "0");
+  if (!(t.within.bytes_per_s > 0)) refuse("a link has no rate", "a positive number of bytes per second", "0");
+  if (t.ranks > t.ranks_per_node && !(t.between.bytes_per_s > 0))
+    refuse("the device has no link between nodes", "a `network` in its device file",
+           fmt::format("{} nodes", t.ranks / t.ranks_per_node),
+           "add `network` to a copy of the file (docs/device_format.md), or put all ranks in one node");
 }
 
 // One pass of all pieces around a ring of n: each rank sends n - 1 of them.
@@ -57,11 +60,13 @@ double on_one_level(Collective kind, double bytes, double n, const LinkClass& li
 
 }  // namespace
 
-Topology one_node(const Machine& machine, std::int64_t ranks) {
-  return {.ranks = ranks,
-          .ranks_per_node = ranks,
-          .within = {machine.link_latency_s, machine.link_bytes_per_s},
-          .between = {}};
+Topology topology_of(const Machine& machine, std::int64_t ranks, std::int64_t ranks_per_node) {
+  const Topology topology{.ranks = ranks,
+                          .ranks_per_node = ranks_per_node == 0 ? ranks : ranks_per_node,
+                          .within = {machine.link_latency_s, machine.link_bytes_per_s},
+                          .between = {machine.network_latency_s, machine.network_bytes_per_s}};
+  check(topology, 0);
+  return topology;
 }
 
 double collective_s(Collective kind, std::int64_t bytes, const Topology& topology) {

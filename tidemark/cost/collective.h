@@ -28,8 +28,9 @@ struct Topology {
   LinkClass between;
 };
 
-// The devices of one node, linked as the device file says.
-Topology one_node(const Machine& machine, std::int64_t ranks);
+// Devices linked as the device file says: by `link` within a node, by `network` between nodes. `ranks_per_node` 0: all
+// are in one node. Throws: Error when the ranks do not fill whole nodes, or the device has no network and needs one.
+Topology topology_of(const Machine& machine, std::int64_t ranks, std::int64_t ranks_per_node = 0);
 
 // Seconds by the alpha-beta model, the better of ring and tree, where both exist:
 //   ring: steps (latency + piece / rate), with ranks - 1 pieces, twice for an all-reduce;

@@ -25,6 +25,7 @@ int generation_of(const Device& device) {
 }
 
 double stream_part(const Device& device, int generation, const Constants& constants) {
+  if (device.stream_permille) return static_cast<double>(device.stream_permille->value) / 1000;
   if (device.memory_type == MemoryType::kDdr) return constants.stream_ddr;
   const bool is_pascal = generation != 0 && generation < 70;
   return device.memory_type == MemoryType::kGddr || is_pascal ? constants.stream_low : constants.stream_hbm;
@@ -86,6 +87,10 @@ Machine make_machine(const Device& device, const Constants& constants) {
   machine.launch_s = static_cast<double>(device.launch_floor_ns.value) * 1e-9;
   machine.link_bytes_per_s = static_cast<double>(device.link.bytes_per_s.value);
   machine.link_latency_s = static_cast<double>(device.link.latency_ns.value) * 1e-9;
+  if (device.network) {
+    machine.network_bytes_per_s = static_cast<double>(device.network->bytes_per_s.value);
+    machine.network_latency_s = static_cast<double>(device.network->latency_ns.value) * 1e-9;
+  }
   machine.vector_flops_per_s = static_cast<double>(device.peak(Precision::kFloat32)->value);
   const auto float32 = static_cast<std::size_t>(Precision::kFloat32);
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {

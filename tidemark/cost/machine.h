@@ -32,6 +32,8 @@ struct Machine {
   double launch_s = 0;
   double link_bytes_per_s = 0;
   double link_latency_s = 0;
+  double network_bytes_per_s = 0;  // 0: not known
+  double network_latency_s = 0;
   double vector_flops_per_s = 0;  // of elementwise work, in float32
   std::array<Rate, device::kPrecisionNames.size()> rates;
   // Measured over modelled, for each family, where a table of measured ops was given.

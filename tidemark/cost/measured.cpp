@@ -59,17 +59,17 @@ std::optional<std::int64_t> measured_ps(const device::Device& device, std::strin
 
 Machine fit_to_table(Machine machine, const step::Step& step, const step::OpKinds& kinds,
                      const std::vector<std::uint32_t>& rows, const device::Device& device) {
-  const auto families = families_of(step);
+  const auto facts = facts_of(step);
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::size_t kind = 0; kind < rows.size(); ++kind)
-    if (rows[kind] != kNotMeasured && work_of(step, step[kinds.first[kind]], families).family != Family::kFree)
+    if (rows[kind] != kNotMeasured && work_of(step, step[kinds.first[kind]], facts).family != Family::kFree)
       least = std::min(least, device.measured[rows[kind]].time_ps);
   if (least == std::numeric_limits<std::int64_t>::max()) return machine;
   machine.launch_s = static_cast<double>(least) / kPsPerS;
   std::array<std::vector<double>, kFamilyCount> ratios;
   for (std::size_t kind = 0; kind < rows.size(); ++kind) {
     if (rows[kind] == kNotMeasured) continue;
-    const Work work = work_of(step, step[kinds.first[kind]], families);
+    const Work work = work_of(step, step[kinds.first[kind]], facts);
     const Time modelled = op_time(work, machine);
     const std::int64_t own = modelled.total_ps - modelled.launch_ps;
     const std::int64_t took = device.measured[rows[kind]].time_ps - least;

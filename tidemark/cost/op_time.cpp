@@ -11,7 +11,7 @@ namespace tidemark::cost {
 namespace {
 
 constexpr double kPsPerS = 1e12;
-constexpr double kMostSeconds = 1e6;
+constexpr double kMostSeconds = static_cast<double>(kLongestOpPs) / kPsPerS;
 
 std::int64_t ps(double seconds) {
   return static_cast<std::int64_t>(std::llround(std::min(seconds, kMostSeconds) * kPsPerS));
@@ -63,9 +63,8 @@ Parts product_parts(const Work& work, const Machine& machine, double part_of_rat
   return {time.compute_s, time.memory_s, time.both_s};
 }
 
-// cuDNN may round float32 to tf32 unless it is told not to; without such units the rate is that of float32.
-Work with_tf32(Work work) {
-  if (work.precision == device::Precision::kFloat32) work.precision = device::Precision::kTf32;
+Work at_priced_precision(Work work) {
+  work.precision = priced_precision(work);
   return work;
 }
 
@@ -118,7 +117,7 @@ Parts parts_of(const Work& work, const Machine& machine) {
     case Family::kBatched:
       return product_parts(work, machine, 1);
     case Family::kConvolution:
-      return convolution_parts(with_tf32(work), machine);
+      return convolution_parts(at_priced_precision(work), machine);
     case Family::kAttention:
       return product_parts(work, machine, work.is_backward ? c.attention_backward : c.attention_forward);
     case Family::kSoftmax:
@@ -130,6 +129,11 @@ Parts parts_of(const Work& work, const Machine& machine) {
 }
 
 }  // namespace
+
+device::Precision priced_precision(const Work& work) {
+  const bool is_rounded = work.family == Family::kConvolution && work.precision == device::Precision::kFloat32;
+  return is_rounded ? device::Precision::kTf32 : work.precision;
+}
 
 Time op_time(const Work& work, const Machine& machine) {
   Time time;

@@ -33,6 +33,13 @@ struct Time {
   friend bool operator==(const Time&, const Time&) = default;
 };
 
+// The precision whose rate an op is priced at: cuDNN may round the float32 numbers of a convolution to tf32 unless it
+// is told not to. A device without such units has the rate of float32 there.
+device::Precision priced_precision(const Work& work);
+
+// The longest time that any op is given, so that sums of a few fit: 1e6 s.
+inline constexpr std::int64_t kLongestOpPs = 1'000'000'000'000'000'000;
+
 // The model. A pure function: same work, same machine, same time.
 Time op_time(const Work& work, const Machine& machine);
 

@@ -1,9 +1,16 @@
 #include "tidemark/cost/step_cost.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "tidemark/base/checked.h"
+#include "tidemark/base/duration.h"
+#include "tidemark/base/error.h"
 #include "tidemark/cost/collective.h"
+#include "tidemark/cost/host_ops.h"
 #include "tidemark/cost/measured.h"
 #include "tidemark/cost/work.h"
 
@@ -18,6 +25,15 @@ constexpr std::size_t kNoPosition = static_cast<std::size_t>(-1);
 
 std::int64_t ps_from_us(double us) { return static_cast<std::int64_t>(std::llround(us * 1e6)); }
 
+// Times come from files too; a sum that does not fit stays at the largest number.
+void add_to(std::int64_t& sum, std::int64_t amount) {
+  sum = checked_add(sum, amount).value_or(std::numeric_limits<std::int64_t>::max());
+}
+
+std::int64_t ps_from_double(double ps) {
+  return ps < 9e18 ? std::llround(ps) : std::numeric_limits<std::int64_t>::max();
+}
+
 // Adds op times up. The errors of one family go the same way, since one formula makes them; those of different
 // families are independent.
 class Adder {
@@ -25,20 +41,20 @@ class Adder {
   explicit Adder(double unpriced_factor) : unpriced_factor_(unpriced_factor) {}
 
   void add(const Time& time, Family family, std::int64_t bytes) {
-    total_.time_ps += time.total_ps;
+    add_to(total_.time_ps, time.total_ps);
     switch (time.source) {
       case TimeSource::kMeasured:
-        total_.measured_ps += time.total_ps;
+        add_to(total_.measured_ps, time.total_ps);
         measured_spread_ += static_cast<double>(time.spread_ps);
         break;
       case TimeSource::kModelled:
-        total_.modelled_ps += time.total_ps;
+        add_to(total_.modelled_ps, time.total_ps);
         spread_[static_cast<std::size_t>(family)] += static_cast<double>(time.spread_ps);
         break;
       case TimeSource::kUnpriced:
         ++total_.unpriced_ops;
-        total_.unpriced_bytes += bytes;
-        total_.unpriced_least_ps += time.launch_ps + time.memory_ps;
+        add_to(total_.unpriced_bytes, bytes);
+        add_to(total_.unpriced_least_ps, time.launch_ps + time.memory_ps);
         break;
       case TimeSource::kFree:
         break;
@@ -50,8 +66,8 @@ class Adder {
     for (const double spread : spread_) square += spread * spread;
     const double spread = std::sqrt(square);
     const auto time = static_cast<double>(total_.time_ps);
-    total_.low_ps = std::llround(std::max(0.0, time - spread));
-    total_.high_ps = std::llround(time + spread + unpriced_factor_ * static_cast<double>(total_.unpriced_least_ps));
+    total_.low_ps = ps_from_double(std::max(0.0, time - spread));
+    total_.high_ps = ps_from_double(time + spread + unpriced_factor_ * static_cast<double>(total_.unpriced_least_ps));
     return total_;
   }
 
@@ -74,7 +90,7 @@ class UnpricedList {
       rows_.push_back({name, 0, 0});
     }
     ++rows_[at].count;
-    rows_[at].bytes += bytes;
+    add_to(rows_[at].bytes, bytes);
   }
 
   std::vector<UnpricedOp> finish() { return std::move(rows_); }
@@ -101,7 +117,8 @@ class Pricer {
         device_(device),
         options_(options),
         machine_(make_machine(device, options.constants)),
-        families_(families_of(step)),
+        topology_(topology_of(machine_, options.ranks, options.ranks_per_node)),
+        facts_(facts_of(step)),
         recent_(std::size_t{1} << kRecentBits, {Work{}, op_time(Work{}, machine_)}) {}
 
   StepCost run() {
@@ -109,8 +126,9 @@ class Pricer {
     cost_.ops.reserve(count);
     cost_.family.reserve(count);
     cost_.bytes.reserve(count);
+    if (device_.kind != device::DeviceKind::kCpu) is_host_ = host_ops(step_);
     if (device_.measured.empty()) {
-      for (const Op& op : step_.tables().ops) price(op);
+      for (std::size_t i = 0; i < count; ++i) price(i);
     } else {
       price_with_table();
     }
@@ -123,12 +141,14 @@ class Pricer {
   }
 
  private:
-  void price(const Op& op) {
-    const Work work = work_of(step_, op, families_);
+  void price(std::size_t at) {
+    const Op& op = step_.tables().ops[at];
+    Work work = work_of(step_, op, facts_);
+    if (!is_host_.empty() && is_host_[at]) work.family = Family::kFree;
     cost_.family.push_back(work.family);
     cost_.bytes.push_back(work.bytes);
     if (step_[op.pass].kind != PassKind::kRecompute)
-      cost_.flops_by_precision[static_cast<std::size_t>(work.precision)] += work.flops;
+      add_to(cost_.flops_by_precision[static_cast<std::size_t>(priced_precision(work))], work.flops);
     cost_.ops.push_back(work.family == Family::kCollective ? collective_time(op, work) : time_of(work));
   }
 
@@ -146,9 +166,8 @@ class Pricer {
 
   Time collective_time(const Op& op, const Work& work) const {
     Time time = op_time(work, machine_);
-    const double seconds = collective_s(collective_named(step_.text(op.name)), work.bytes / 2,
-                                        one_node(machine_, std::max<std::int64_t>(options_.ranks, 1)));
-    time.memory_ps = std::llround(std::min(seconds, 1e6) * kPsPerS);
+    const double seconds = collective_s(collective_named(step_.text(op.name)), work.bytes, topology_);
+    time.memory_ps = std::min(ps_from_double(seconds * kPsPerS), kLongestOpPs);
     time.total_ps = time.launch_ps + time.memory_ps;
     time.spread_ps = static_cast<std::int64_t>(static_cast<double>(time.total_ps) *
                                                options_.constants.error[static_cast<std::size_t>(Family::kCollective)]);
@@ -166,7 +185,7 @@ class Pricer {
       overheads[kind] = measured_ps(device_, overhead_key(static_cast<PassKind>(kind))).value_or(0);
     for (std::size_t i = 0; i < kinds.of_op.size(); ++i) {
       const Op& op = step_.tables().ops[i];
-      price(op);
+      price(i);
       const std::uint32_t row = rows[kinds.of_op[i]];
       Time& time = cost_.ops.back();
       // A view is timed on the host, also where it is not the host's time that counts.
@@ -197,8 +216,8 @@ class Pricer {
       all.add(time, cost_.family[i], cost_.bytes[i]);
       const auto kind = static_cast<std::size_t>(step_[op.pass].kind);
       passes[kind].add(time, cost_.family[i], cost_.bytes[i]);
-      both[op.pass.index()].first += time.total_ps;
-      both[op.pass.index()].second += time.host_ps;
+      add_to(both[op.pass.index()].first, time.total_ps);
+      add_to(both[op.pass.index()].second, time.host_ps);
       if (time.source == TimeSource::kUnpriced) unpriced.add(op.name, cost_.bytes[i]);
     }
     cost_.all = all.finish();
@@ -206,17 +225,31 @@ class Pricer {
     for (std::size_t kind = 0; kind < passes.size(); ++kind) cost_.passes[kind] = passes[kind].finish();
     for (std::size_t pass = 0; pass < both.size(); ++pass) {
       const std::int64_t slower = std::max(both[pass].first, both[pass].second);
-      cost_.pass_ps[static_cast<std::size_t>(step_.tables().passes[pass].kind)] += slower;
-      cost_.step_ps += slower;
-      cost_.host_ps += both[pass].second;
+      add_to(cost_.pass_ps[static_cast<std::size_t>(step_.tables().passes[pass].kind)], slower);
+      add_to(cost_.step_ps, slower);
+      add_to(cost_.host_ps, both[pass].second);
     }
+    check_length();
+  }
+
+  void check_length() const {
+    if (std::max(cost_.step_ps, cost_.all.unpriced_least_ps) <= kLongestStepPs) return;
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = fmt::format("device {}", device_.name),
+                 .problem = "the times of the step's ops cannot be added up",
+                 .expected = fmt::format("at most {} in all", format_duration(kLongestStepPs)),
+                 .got = cost_.step_ps < std::numeric_limits<std::int64_t>::max() ? format_duration(cost_.step_ps)
+                                                                                 : "more than picoseconds can count",
+                 .remedy = "check the units of the device file and the sizes in the step"});
   }
 
   const Step& step_;
   const device::Device& device_;
   const PriceOptions& options_;
   Machine machine_;
-  std::vector<Family> families_;
+  Topology topology_;
+  std::vector<OpFact> facts_;
+  std::vector<bool> is_host_;  // by op; empty on a CPU, where host and device are one
   StepCost cost_;
   static constexpr int kRecentBits = 9;
   std::vector<std::pair<Work, Time>> recent_;
@@ -229,14 +262,14 @@ StepCost price_step(const Step& step, const device::Device& device, const PriceO
 }
 
 double model_flops_utilisation(const StepCost& cost, const device::Device& device) {
-  const auto& flops = cost.flops_by_precision;
-  const auto most = std::max_element(flops.begin(), flops.end());
-  if (cost.step_ps <= 0 || *most <= 0) return 0;
-  const auto& figure = device.peak_flops[static_cast<std::size_t>(most - flops.begin())];
-  const auto& peak = figure ? figure : device.peak(device::Precision::kFloat32);
-  double all = 0;
-  for (const std::int64_t amount : flops) all += static_cast<double>(amount);
-  return all / (static_cast<double>(peak->value) * static_cast<double>(cost.step_ps) / kPsPerS);
+  if (cost.step_ps <= 0) return 0;
+  double seconds = 0;
+  for (std::size_t i = 0; i < cost.flops_by_precision.size(); ++i) {
+    // What the device does not have is priced at the rate of float32.
+    const auto& peak = device.peak_flops[i] ? device.peak_flops[i] : device.peak(device::Precision::kFloat32);
+    seconds += static_cast<double>(cost.flops_by_precision[i]) / static_cast<double>(peak->value);
+  }
+  return seconds * kPsPerS / static_cast<double>(cost.step_ps);
 }
 
 Total total_of(const StepCost& cost, std::span<const OpId> ops) {

@@ -46,7 +46,7 @@ struct StepCost {
   std::int64_t region_ps = 0;       // what each checkpointed region costs beside the ops that run again
   std::int64_t region_save_ps = 0;  // and for each tensor that autograd saves in it
   std::int64_t region_rng_ps = 0;   // and for keeping the random state
-  // Without what is run again, by the precision it runs in.
+  // Without what is run again, by the precision it is priced at.
   std::array<std::int64_t, device::kPrecisionNames.size()> flops_by_precision = {};
   double unpriced_factor = 0;        // for the upper end of totals
   std::vector<UnpricedOp> unpriced;  // in the order they first appear
@@ -56,14 +56,19 @@ struct StepCost {
 
 struct PriceOptions {
   Constants constants = kConstants;
-  std::int64_t ranks = 1;  // that take part in the step's collectives, all in one node
+  std::int64_t ranks = 1;           // that take part in the step's collectives
+  std::int64_t ranks_per_node = 0;  // a divisor of ranks; 0: all are in one node
 };
 
-// The same result for the same input, whatever runs beside it.
+// No step that makes sense takes as long: 13 days, an eighth of what picoseconds can count, so that a plan's sums fit.
+inline constexpr std::int64_t kLongestStepPs = std::int64_t{1} << 60;
+
+// The same result for the same input, whatever runs beside it. Throws: Error when the ranks do not fill their nodes,
+// when the device has no network and there are several nodes, or when the sum of times is above kLongestStepPs.
 StepCost price_step(const step::Step& step, const device::Device& device, const PriceOptions& options = {});
 
-// The part of the device's listed peak that the step uses, 0 to 1: its FLOPs, without what is run again, over what the
-// peak of the precision with most of them would do in step_ps.
+// The part of the device's listed peak that the step uses, 0 to 1: the time that its FLOPs, without what is run again,
+// would take at the listed peaks of the precisions they are priced at, over step_ps.
 double model_flops_utilisation(const StepCost& cost, const device::Device& device);
 
 // The total of some of the step's ops, and those of them that have no price, in the order they first appear.

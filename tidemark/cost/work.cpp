@@ -1,7 +1,6 @@
 #include "tidemark/cost/work.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "tidemark/step/dtype.h"
@@ -13,61 +12,6 @@ namespace {
 
 using namespace step;
 using device::Precision;
-
-struct Named {
-  std::string_view name;  // without namespace and overload
-  Family family;
-};
-
-// Ops that are more than a walk over their elements, in the order of their names.
-constexpr std::array kNamed = std::to_array<Named>({
-    {"_addmm_activation", Family::kMatmul},
-    {"_convolution", Family::kConvolution},
-    {"_cudnn_attention_backward", Family::kAttention},
-    {"_cudnn_attention_forward", Family::kAttention},
-    {"_efficient_attention_backward", Family::kAttention},
-    {"_efficient_attention_forward", Family::kAttention},
-    {"_flash_attention_backward", Family::kAttention},
-    {"_flash_attention_forward", Family::kAttention},
-    {"_fused_rms_norm", Family::kNorm},
-    {"_fused_rms_norm_backward", Family::kNorm},
-    {"_grouped_mm", Family::kMatmul},
-    {"_log_softmax", Family::kSoftmax},
-    {"_log_softmax_backward_data", Family::kSoftmax},
-    {"_safe_softmax", Family::kSoftmax},
-    {"_scaled_dot_product_cudnn_attention", Family::kAttention},
-    {"_scaled_dot_product_cudnn_attention_backward", Family::kAttention},
-    {"_scaled_dot_product_efficient_attention", Family::kAttention},
-    {"_scaled_dot_product_efficient_attention_backward", Family::kAttention},
-    {"_scaled_dot_product_flash_attention", Family::kAttention},
-    {"_scaled_dot_product_flash_attention_backward", Family::kAttention},
-    {"_scaled_dot_product_flash_attention_for_cpu", Family::kAttention},
-    {"_scaled_dot_product_flash_attention_for_cpu_backward", Family::kAttention},
-    {"_scaled_mm", Family::kMatmul},
-    {"_softmax", Family::kSoftmax},
-    {"_softmax_backward_data", Family::kSoftmax},
-    {"addmm", Family::kMatmul},
-    {"baddbmm", Family::kBatched},
-    {"bmm", Family::kBatched},
-    {"convolution", Family::kConvolution},
-    {"convolution_backward", Family::kConvolution},
-    {"cudnn_batch_norm", Family::kNorm},
-    {"cudnn_batch_norm_backward", Family::kNorm},
-    {"linear", Family::kMatmul},
-    {"mm", Family::kMatmul},
-    {"native_batch_norm", Family::kNorm},
-    {"native_batch_norm_backward", Family::kNorm},
-    {"native_group_norm", Family::kNorm},
-    {"native_group_norm_backward", Family::kNorm},
-    {"native_layer_norm", Family::kNorm},
-    {"native_layer_norm_backward", Family::kNorm},
-});
-
-// Their work is no function of how many bytes they touch.
-constexpr std::array kUnknownWork = std::to_array<std::string_view>(
-    {"_cdist_backward", "_cdist_forward", "_ctc_loss", "_cudnn_rnn", "_cudnn_rnn_backward", "_fft_c2c", "_fft_c2r",
-     "_fft_r2c", "_thnn_fused_gru_cell", "_thnn_fused_lstm_cell", "_unique2", "cholesky", "geqrf", "inverse",
-     "lu_solve", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward", "nonzero", "triangular_solve"});
 
 Precision precision_of(DType dtype) {
   switch (dtype) {
@@ -90,6 +34,11 @@ Precision precision_of(DType dtype) {
   }
 }
 
+double size_of(std::span<const std::int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), 1.0,
+                         [](double size, std::int64_t next) { return size * static_cast<double>(next); });
+}
+
 std::int64_t count_of(std::span<const std::int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
@@ -97,21 +46,24 @@ std::int64_t count_of(std::span<const std::int64_t> sizes) {
 // Reads what a formula needs from one op.
 class OpReader {
  public:
-  OpReader(const Step& step, const Op& op)
-      : step_(step), op_(op), inputs_(step.inputs(op)), outputs_(step.outputs(op)) {}
+  OpReader(const Step& step, const Op& op, const OpFact& fact)
+      : step_(step), op_(op), fact_(fact), inputs_(step.inputs(op)), outputs_(step.outputs(op)) {}
 
-  Work read(Family family) {
-    work_.family = family;
+  Work read() {
+    work_.family = fact_.family;
     work_.flops = std::max<std::int64_t>(op_.flops, 0);
     const bool are_bytes_known = op_.read_bytes != Op::kUnknown && op_.written_bytes != Op::kUnknown;
     work_.bytes = are_bytes_known ? op_.read_bytes + op_.written_bytes : bytes_of_tensors();
-    if (op_.flags.has(OpFlag::kCollective)) {
-      work_.family = Family::kCollective;
-    } else if (only_makes_views() || makes_nothing()) {
+    if (fact_.family == Family::kFree || only_makes_views() || makes_nothing()) {
       work_.family = Family::kFree;
-    } else if (family != Family::kUnpriced) {
+    } else if (op_.flags.has(OpFlag::kCollective)) {
+      work_.family = Family::kCollective;
+      work_.bytes = larger_side_bytes();
+    } else if (has_unpriced_argument(step_, op_, fact_)) {
+      work_.family = Family::kUnpriced;
+    } else if (fact_.family != Family::kUnpriced) {
       read_shapes();
-      if (op_.flops == Op::kUnknown && needs_flops()) work_.family = Family::kUnpriced;
+      if (lacks_flops()) work_.family = Family::kUnpriced;
     }
     drop_shape_if_huge();
     return work_;
@@ -135,10 +87,16 @@ class OpReader {
            std::all_of(outputs_.begin(), outputs_.end(), [](const Output& o) { return o.alias == AliasKind::kView; });
   }
 
-  // Whether a record without FLOPs says too little; those of products follow from their shapes.
-  bool needs_flops() const {
-    return work_.family == Family::kConvolution || work_.family == Family::kAttention ||
-           ((work_.family == Family::kMatmul || work_.family == Family::kBatched) && work_.flops == 0);
+  // Whether the record says too little; the FLOPs of products follow from their shapes.
+  bool lacks_flops() const {
+    const bool computes = work_.family == Family::kConvolution || work_.family == Family::kAttention ||
+                          work_.family == Family::kMatmul || work_.family == Family::kBatched;
+    return computes && work_.flops == 0 && work_.bytes > 0 && !is_empty();
+  }
+
+  // A product over nothing is no work, and not unknown work.
+  bool is_empty() const {
+    return std::any_of(inputs_.begin(), inputs_.end(), [&](TensorId input) { return count_of(sizes(input)) == 0; });
   }
 
   // New memory without values.
@@ -146,21 +104,33 @@ class OpReader {
     return op_.read_bytes == 0 && op_.written_bytes == 0 && op_.flops == 0 && !outputs_.empty();
   }
 
+  std::int64_t bytes_of(TensorId tensor) const { return count_of(sizes(tensor)) * item_bytes(layout(tensor).dtype); }
+
   std::int64_t bytes_of_tensors() const {
     std::int64_t bytes = 0;
-    const auto add = [&](TensorId tensor) { bytes += count_of(sizes(tensor)) * item_bytes(layout(tensor).dtype); };
-    for (const TensorId input : inputs_) add(input);
+    for (const TensorId input : inputs_) bytes += bytes_of(input);
     for (const Output& output : outputs_)
-      if (output.alias != AliasKind::kView) add(output.tensor);
+      if (output.alias != AliasKind::kView) bytes += bytes_of(output.tensor);
     return bytes;
   }
 
-  void read_shapes() {
-    if (!inputs_.empty()) {
-      const DType dtype = layout(inputs_.back()).dtype;
-      work_.precision = precision_of(dtype);
-      work_.item_bytes = item_bytes(dtype);
+  // Collectives are counted by what they gather or scatter: all that goes in or all that comes out. What is written
+  // in place is the latter.
+  std::int64_t larger_side_bytes() const {
+    std::int64_t out = 0;
+    for (const Output& output : outputs_) out += bytes_of(output.tensor);
+    std::int64_t in = 0;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const bool is_written = std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& output) {
+        return output.alias == AliasKind::kMutates && output.input == i;
+      });
+      if (!is_written) in += bytes_of(inputs_[i]);
     }
+    return std::max(in, out);
+  }
+
+  void read_shapes() {
+    if (!inputs_.empty()) set_dtype(inputs_.front());
     switch (work_.family) {
       case Family::kMatmul:
       case Family::kBatched:
@@ -170,7 +140,6 @@ class OpReader {
         read_convolution();
         break;
       case Family::kAttention:
-        set_dtype(inputs_.front());
         work_.is_backward = step::op_family(step_.text(op_.name)).ends_with("backward");
         break;
       case Family::kSoftmax:
@@ -187,31 +156,36 @@ class OpReader {
     work_.item_bytes = item_bytes(layout(tensor).dtype);
   }
 
-  // The factors are the last two inputs; a bias comes before them. linear() is told by the flops: its inputs are
-  // (x, weight[, bias]).
+  // A record without FLOPs: each element of the left factor is multiplied with every column of the result. Groups of
+  // one product (_grouped_mm) share the left factor's rows, or the summed dimension, or the result's columns; in the
+  // last case each column of the result is a sum over one group's row only.
+  std::int64_t product_flops(TensorId left) const {
+    const auto result = sizes(outputs_[0].tensor);
+    const double by_left = 2.0 * size_of(sizes(left)) * static_cast<double>(result.back());
+    const double by_result = 2.0 * size_of(result) * static_cast<double>(sizes(left).back());
+    const double flops = work_.family == Family::kBatched ? by_left : std::min(by_left, by_result);
+    return flops < 1e17 ? static_cast<std::int64_t>(flops) : 0;
+  }
+
   void read_product() {
-    if (inputs_.size() < 2) return;
-    const bool is_linear = step::op_family(step_.text(op_.name)) == "linear";
-    const TensorId a = is_linear ? inputs_[0] : inputs_[inputs_.size() - 2];
-    const TensorId b = is_linear ? inputs_[1] : inputs_.back();
-    const auto a_sizes = sizes(a);
-    const auto b_sizes = sizes(b);
-    if (a_sizes.size() < 2 || b_sizes.size() < 2) return;
+    if (inputs_.size() <= std::max(fact_.left, fact_.right) || outputs_.empty()) return;
+    const TensorId a = inputs_[fact_.left];
+    const TensorId b = inputs_[fact_.right];
     set_dtype(a);
+    const auto a_sizes = sizes(a);
+    const auto result = sizes(outputs_[0].tensor);
+    if (a_sizes.size() < 2 || result.size() < 2 || sizes(b).size() < 2) return;
     work_.k = a_sizes.back();
-    work_.n = is_linear ? b_sizes[0] : b_sizes.back();
+    work_.n = result.back();
     if (work_.k == 0 || work_.n == 0) return;
-    if (work_.family == Family::kBatched) work_.b = a_sizes[0];
-    const double others = 2.0 * static_cast<double>(std::max<std::int64_t>(work_.b, 1)) * static_cast<double>(work_.n) *
-                          static_cast<double>(work_.k);
-    if (op_.flops == Op::kUnknown && a_sizes.size() == (work_.family == Family::kBatched ? 3u : 2u)) {
-      const double flops = others * static_cast<double>(a_sizes[a_sizes.size() - 2]);
-      if (flops < 1e17) work_.flops = static_cast<std::int64_t>(flops);
-    }
+    if (work_.family == Family::kBatched) work_.b = std::max<std::int64_t>(a_sizes[0], 1);
+    if (work_.flops == 0) work_.flops = product_flops(a);
+    const double others =
+        2.0 * static_cast<double>(work_.b) * static_cast<double>(work_.n) * static_cast<double>(work_.k);
     work_.m = static_cast<std::int64_t>(static_cast<double>(work_.flops) / others);
     const auto b_strides = step_.strides(layout(b));
     work_.is_along_rows = step_.strides(layout(a)).back() == 1 &&
-                          (is_linear ? b_strides.back() == 1 : b_strides[b_strides.size() - 2] == 1);
+                          (fact_.is_right_transposed ? b_strides.back() : b_strides[b_strides.size() - 2]) == 1;
   }
 
   // As one product: every pixel of the result, by the output channels, by what a filter covers. The backward is as many
@@ -241,8 +215,8 @@ class OpReader {
   void read_rows() {
     const bool is_backward = step::op_family(step_.text(op_.name)).find("backward") != std::string_view::npos;
     work_.is_backward = is_backward;
+    if (inputs_.empty()) return;
     const TensorId tensor = inputs_.front();
-    set_dtype(tensor);
     const std::int64_t elements = count_of(sizes(tensor));
     work_.row_bytes = elements * work_.item_bytes;
     std::int64_t columns = sizes(tensor).empty() ? 1 : sizes(tensor).back();
@@ -256,6 +230,7 @@ class OpReader {
 
   const Step& step_;
   const Op& op_;
+  const OpFact& fact_;
   std::span<const TensorId> inputs_;
   std::span<const Output> outputs_;
   Work work_;
@@ -263,30 +238,8 @@ class OpReader {
 
 }  // namespace
 
-Family family_of(std::string_view op_name) {
-  if (!op_name.starts_with("aten.")) return Family::kUnpriced;
-  const std::string_view name = step::op_family(op_name);
-  const auto found = std::lower_bound(kNamed.begin(), kNamed.end(), name,
-                                      [](const Named& named, std::string_view wanted) { return named.name < wanted; });
-  if (found != kNamed.end() && found->name == name) return found->family;
-  const bool is_unknown = name.starts_with("linalg_") || name.starts_with("_linalg_") ||
-                          std::binary_search(kUnknownWork.begin(), kUnknownWork.end(), name);
-  return is_unknown ? Family::kUnpriced : Family::kStream;
-}
-
-std::vector<Family> families_of(const Step& step) {
-  std::vector<Family> families(step.tables().strings.size(), Family::kUnpriced);
-  std::vector<bool> is_known(families.size(), false);
-  for (const Op& op : step.tables().ops) {
-    if (is_known[op.name.index()]) continue;
-    is_known[op.name.index()] = true;
-    families[op.name.index()] = family_of(step.text(op.name));
-  }
-  return families;
-}
-
-Work work_of(const Step& step, const Op& op, const std::vector<Family>& families) {
-  return OpReader(step, op).read(families[op.name.index()]);
+Work work_of(const Step& step, const Op& op, const std::vector<OpFact>& facts) {
+  return OpReader(step, op, facts[op.name.index()]).read();
 }
 
 Work product_work(Family family, std::int64_t b, std::int64_t m, std::int64_t n, std::int64_t k,

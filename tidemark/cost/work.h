@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
-#include "tidemark/cost/constants.h"
+#include "tidemark/cost/op_facts.h"
 #include "tidemark/device/device.h"
 #include "tidemark/step/step.h"
 
@@ -31,14 +30,8 @@ struct Work {
   friend bool operator==(const Work&, const Work&) = default;
 };
 
-// The family of an op by its name alone ("aten.addmm.default"); ops that only make views are recognised by work_of.
-Family family_of(std::string_view op_name);
-
-// The families of a step's names, so that pricing many ops compares no text.
-std::vector<Family> families_of(const step::Step& step);
-
-// Requires: `families` is families_of(step).
-Work work_of(const step::Step& step, const step::Op& op, const std::vector<Family>& families);
+// Requires: `facts` is facts_of(step).
+Work work_of(const step::Step& step, const step::Op& op, const std::vector<OpFact>& facts);
 
 // Works for shapes that are no op of a step: float32 unless said otherwise.
 Work product_work(Family family, std::int64_t b, std::int64_t m, std::int64_t n, std::int64_t k,

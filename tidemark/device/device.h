@@ -31,7 +31,7 @@ struct Figure {
 
 using FigureByPrecision = std::array<std::optional<Figure>, kPrecisionNames.size()>;
 
-// How devices of a node reach each other: one direction, per device.
+// How devices reach each other: one direction, per device.
 struct Link {
   std::string kind;  // "nvlink4"
   Figure bytes_per_s;
@@ -65,13 +65,15 @@ struct Device {
   MemoryType memory_type = MemoryType::kHbm;
   Figure memory_bytes;
   Figure bandwidth_bytes_per_s;
-  Figure multiprocessors;  // SMs, compute units, cores
+  std::optional<Figure> stream_permille;  // of the bandwidth, that kernels reach which stream through memory
+  Figure multiprocessors;                 // SMs, compute units, cores
   Figure l2_bytes;
   Figure board_watts;
   FigureByPrecision peak_flops;         // per second; none: the device does not have it
   FigureByPrecision achieved_permille;  // of the peak, in a large matrix product that was measured
   Figure launch_floor_ns;               // what an op costs the device at least
-  Link link;
+  Link link;                            // within a node
+  std::optional<Link> network;          // between nodes
   Figure allocator_rounding_bytes;
   Figure overhead_bytes;  // what it takes beside tensors
   std::vector<Source> sources;

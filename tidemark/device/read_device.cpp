@@ -26,6 +26,29 @@ constexpr std::size_t kMaxKeyBytes = 64 << 10;
 constexpr std::int64_t kMaxMeasuredNs = 1'000'000'000'000;  // a quarter of an hour for one op
 constexpr std::int64_t kMaxFigure = std::int64_t{1} << 60;
 
+// What a figure can be at all, and how it is written: figures in other units (a peak of 67 for 67e12) are noticed here.
+struct Bounds {
+  std::int64_t least;
+  std::int64_t most;
+  std::string_view unit;
+  std::string_view example;
+};
+constexpr std::int64_t kGiga = 1'000'000'000;
+constexpr std::int64_t kPeta = 1'000'000 * kGiga;
+constexpr Bounds kMemoryBytes = {kGiga / 1000, kPeta, "bytes", "80 GB are 80000000000"};
+constexpr Bounds kBandwidth = {kGiga, kPeta, "bytes per second", "3.35 TB/s are 3350000000000"};
+constexpr Bounds kCount = {1, 1 << 20, "multiprocessors", "an H100 SXM has 132"};
+constexpr Bounds kCacheBytes = {1024, 1000 * kGiga, "bytes", "50 MiB are 52428800"};
+constexpr Bounds kWatts = {1, 100'000, "watts", "an H100 SXM has 700"};
+constexpr Bounds kPeakFlops = {kGiga, 1000 * kPeta, "FLOP per second", "67 TFLOP/s are 67000000000000"};
+constexpr Bounds kAchieved = {1, 2000, "thousandths of the peak", "72 % are 720"};
+constexpr Bounds kStream = {1, 1000, "thousandths of the bandwidth", "90 % are 900"};
+constexpr Bounds kLaunchNs = {0, kGiga / 100, "nanoseconds", "10 us are 10000"};
+constexpr Bounds kLinkRate = {kGiga / 1000, kPeta, "bytes per second", "450 GB/s are 450000000000"};
+constexpr Bounds kLinkNs = {0, kGiga, "nanoseconds", "5 us are 5000"};
+constexpr Bounds kRounding = {1, 1 << 30, "bytes", "PyTorch on CUDA rounds to 512"};
+constexpr Bounds kOverheadBytes = {0, kPeta, "bytes", "500 MiB are 524288000"};
+
 [[noreturn]] void refuse(std::string place, std::string problem, std::string expected = {}, std::string got = {},
                          std::string remedy = {}) {
   throw Error({.kind = ErrorKind::kInput,
@@ -79,22 +102,22 @@ class Fields {
     return static_cast<Enum>(found - names.begin());
   }
 
-  Figure figure(const std::string& key, std::int64_t least, std::int64_t most = kMaxFigure) {
-    return figure_of(get(key), at(key), least, most);
-  }
+  Figure figure(const std::string& key, const Bounds& bounds) { return figure_of(get(key), at(key), bounds); }
 
-  static Figure figure_of(const Json& value, const std::string& place, std::int64_t least, std::int64_t most) {
+  static Figure figure_of(const Json& value, const std::string& place, const Bounds& bounds) {
     const bool is_pair = value.is_array() && value.size() == 2;
     if (!is_pair)
       refuse(place, "the value is of the wrong kind", "[number, \"source\"]: every figure has its source",
              shown(value));
+    const auto refuse_number = [&](std::string problem) {
+      refuse(place, std::move(problem),
+             fmt::format("a whole number of {} from {} to {}", bounds.unit, bounds.least, bounds.most), shown(value[0]),
+             fmt::format("check the unit: {}", bounds.example));
+    };
     if (!value[0].is_number_integer() || (value[0].is_number_unsigned() && value[0].get<std::uint64_t>() > kMaxFigure))
-      refuse(place, "the number cannot be used", fmt::format("a whole number from {} to {}", least, most),
-             shown(value[0]));
+      refuse_number("the number cannot be used");
     const auto number = value[0].get<std::int64_t>();
-    if (number < least || number > most)
-      refuse(place, "the number is out of range", fmt::format("a whole number from {} to {}", least, most),
-             shown(value[0]));
+    if (number < bounds.least || number > bounds.most) refuse_number("the number is out of range");
     return {number, text_of(value[1], place)};
   }
 
@@ -117,7 +140,7 @@ class Fields {
   std::set<std::string> used_;
 };
 
-FigureByPrecision by_precision(const Json& json, const std::string& place, std::int64_t most) {
+FigureByPrecision by_precision(const Json& json, const std::string& place, const Bounds& bounds) {
   FigureByPrecision figures;
   const Fields fields(json, place);
   for (const auto& [key, value] : json.items()) {
@@ -125,7 +148,7 @@ FigureByPrecision by_precision(const Json& json, const std::string& place, std::
     if (found == kPrecisionNames.end())
       refuse(fields.at(key), "the precision is unknown", fmt::format("one of {}", fmt::join(kPrecisionNames, ", ")));
     figures[static_cast<std::size_t>(found - kPrecisionNames.begin())] =
-        Fields::figure_of(value, fields.at(key), 1, most);
+        Fields::figure_of(value, fields.at(key), bounds);
   }
   return figures;
 }
@@ -152,20 +175,22 @@ class Reader {
     d.kind = fields_.word<DeviceKind>("kind", kDeviceKindNames);
     d.generation = fields_.text("generation");
     d.memory_type = fields_.word<MemoryType>("memory_type", kMemoryTypeNames);
-    d.memory_bytes = fields_.figure("memory_bytes", 1);
-    d.bandwidth_bytes_per_s = fields_.figure("bandwidth_bytes_per_s", 1);
-    d.multiprocessors = fields_.figure("multiprocessors", 1, 1 << 20);
-    d.l2_bytes = fields_.figure("l2_bytes", 1);
-    d.board_watts = fields_.figure("board_watts", 1, 1 << 20);
-    d.peak_flops = by_precision(fields_.get("peak_flops"), fields_.at("peak_flops"), kMaxFigure);
+    d.memory_bytes = fields_.figure("memory_bytes", kMemoryBytes);
+    d.bandwidth_bytes_per_s = fields_.figure("bandwidth_bytes_per_s", kBandwidth);
+    if (fields_.find("stream_permille") != nullptr) d.stream_permille = fields_.figure("stream_permille", kStream);
+    d.multiprocessors = fields_.figure("multiprocessors", kCount);
+    d.l2_bytes = fields_.figure("l2_bytes", kCacheBytes);
+    d.board_watts = fields_.figure("board_watts", kWatts);
+    d.peak_flops = by_precision(fields_.get("peak_flops"), fields_.at("peak_flops"), kPeakFlops);
     if (!d.peak(Precision::kFloat32))
       refuse(fields_.at("peak_flops"), "there is no figure for float32", "at least that one");
     if (const Json* achieved = fields_.find("achieved_permille"))
-      d.achieved_permille = by_precision(*achieved, fields_.at("achieved_permille"), 2000);
-    d.launch_floor_ns = fields_.figure("launch_floor_ns", 0, 1'000'000'000);
-    d.link = read_link();
-    d.allocator_rounding_bytes = fields_.figure("allocator_rounding_bytes", 1, 1 << 30);
-    d.overhead_bytes = fields_.figure("overhead_bytes", 0);
+      d.achieved_permille = by_precision(*achieved, fields_.at("achieved_permille"), kAchieved);
+    d.launch_floor_ns = fields_.figure("launch_floor_ns", kLaunchNs);
+    d.link = read_link("link");
+    if (fields_.find("network") != nullptr) d.network = read_link("network");
+    d.allocator_rounding_bytes = fields_.figure("allocator_rounding_bytes", kRounding);
+    d.overhead_bytes = fields_.figure("overhead_bytes", kOverheadBytes);
     read_sources(d);
     read_measured(d);
     fields_.finish();
@@ -194,9 +219,9 @@ class Reader {
     for (const Json& alias : *list) d.aliases.push_back(Fields::text_of(alias, fields_.at("aliases")));
   }
 
-  Link read_link() {
-    Fields link(fields_.get("link"), fields_.at("link"));
-    Link result{link.text("kind"), link.figure("bytes_per_s", 1), link.figure("latency_ns", 0, 1'000'000'000)};
+  Link read_link(const std::string& key) {
+    Fields link(fields_.get(key), fields_.at(key));
+    Link result{link.text("kind"), link.figure("bytes_per_s", kLinkRate), link.figure("latency_ns", kLinkNs)};
     link.finish();
     return result;
   }
@@ -259,6 +284,9 @@ class Reader {
     check(d.launch_floor_ns, "launch_floor_ns");
     check(d.link.bytes_per_s, "link");
     check(d.link.latency_ns, "link");
+    if (d.network) check(d.network->bytes_per_s, "network");
+    if (d.network) check(d.network->latency_ns, "network");
+    if (d.stream_permille) check(*d.stream_permille, "stream_permille");
     check(d.allocator_rounding_bytes, "allocator_rounding_bytes");
     check(d.overhead_bytes, "overhead_bytes");
     for (const auto& figure : d.peak_flops)

@@ -53,7 +53,7 @@ ExitCode run_frontier(FrontierArguments arguments, const Console& console) {
   const device::Device device = device::find_device(planning.device);
   follow_device(planning.native, device.kind);
   const step::Step step = read_step_argument(planning.step, planning.native);
-  const cost::StepCost cost = cost::price_step(step, device);
+  const cost::StepCost cost = cost::price_step(step, device, planning.ranks.price_options());
   const std::optional<memory::WorkspaceTable> table =
       read_workspace_argument(planning.workspace, planning.step, console);
   const planner::PlannerOptions wishes = planner_options(planning, device, 0, table ? &*table : nullptr);

@@ -56,7 +56,7 @@ planner::PlannerOptions wishes_on(const MaxArguments& arguments, const device::D
 
 report::PlanReport plan_on(const MaxArguments& arguments, step::Step step, const device::Device& device,
                            const planner::PlannerOptions& wishes) {
-  cost::StepCost cost = cost::price_step(step, device);
+  cost::StepCost cost = cost::price_step(step, device, arguments.planning.ranks.price_options());
   planner::PlanResult result = planner::plan_step(step, cost, wishes);
   report::PlanReport report =
       report::make_report(arguments.planning.step, std::make_shared<const step::Step>(std::move(step)), device,
@@ -66,12 +66,12 @@ report::PlanReport plan_on(const MaxArguments& arguments, step::Step step, const
 }
 
 // The smallest peak that a plan reaches, or the peak without one if that fits.
-planner::SizeTrial try_step(const step::Step& step, const device::Device& device, const planner::PlannerOptions& wishes,
-                            std::int64_t size) {
+planner::SizeTrial try_step(const RanksArgument& ranks, const step::Step& step, const device::Device& device,
+                            const planner::PlannerOptions& wishes, std::int64_t size) {
   const std::int64_t room = wishes.budget_bytes - wishes.reserve_bytes;
   const std::int64_t plain = planner::peak_of(step, {}, wishes);
   if (plain <= room) return {size, plain, true};
-  const planner::PreparedStep prepared(step, cost::price_step(step, device), wishes);
+  const planner::PreparedStep prepared(step, cost::price_step(step, device, ranks.price_options()), wishes);
   const std::int64_t smallest = prepared.smallest().peak_bytes;
   return {size, smallest, smallest <= room};
 }
@@ -155,7 +155,7 @@ MaxReport largest_size(MaxArguments& arguments) {
   const planner::PlannerOptions wishes = wishes_on(arguments, device, nullptr);
   const std::int64_t room = planner::room_of(wishes);
   const planner::Largest found = planner::find_largest({.first = 1, .last = kind.last}, [&](std::int64_t size) {
-    return try_step(kind.record(size), device, wishes, size);
+    return try_step(arguments.planning.ranks, kind.record(size), device, wishes, size);
   });
   MaxReport report;
   report.answer = size_answer(found, kind, room);
@@ -173,7 +173,8 @@ MaxReport smallest_budget(MaxArguments& arguments, const Console& console) {
   const std::optional<memory::WorkspaceTable> table =
       read_workspace_argument(arguments.planning.workspace, arguments.planning.step, console);
   planner::PlannerOptions wishes = wishes_on(arguments, device, table ? &*table : nullptr);
-  const planner::PreparedStep prepared(step, cost::price_step(step, device), wishes);
+  const planner::PreparedStep prepared(step, cost::price_step(step, device, arguments.planning.ranks.price_options()),
+                                       wishes);
   wishes.budget_bytes = prepared.smallest().peak_bytes + wishes.reserve_bytes;
   MaxReport report;
   report.answer = fmt::format("the smallest budget is {}{}", format_bytes_exact(wishes.budget_bytes),
@@ -204,7 +205,7 @@ MaxReport smallest_device(MaxArguments& arguments, const Console& console) {
   Json trials = Json::array();
   for (const device::Device* device : devices) {
     const planner::PlannerOptions wishes = wishes_on(arguments, *device, table ? &*table : nullptr);
-    const planner::SizeTrial trial = try_step(step, *device, wishes, 0);
+    const planner::SizeTrial trial = try_step(arguments.planning.ranks, step, *device, wishes, 0);
     trials.push_back({{"device", device->name},
                       {"memory_bytes", device->memory_bytes.value},
                       {"smallest_peak_bytes", trial.peak_bytes},

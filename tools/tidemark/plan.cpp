@@ -61,7 +61,7 @@ ExitCode run_plan(PlanOptions options, const Console& console) {
   follow_device(planning.native, device.kind);
   const std::int64_t budget_bytes = parse_budget(options.budget, "--budget").bytes_on(device.memory_bytes.value);
   const auto step = std::make_shared<const step::Step>(read_step_argument(planning.step, planning.native));
-  cost::StepCost cost = cost::price_step(*step, device);
+  cost::StepCost cost = cost::price_step(*step, device, planning.ranks.price_options());
   const std::optional<memory::WorkspaceTable> table =
       read_workspace_argument(planning.workspace, planning.step, console);
   planner::PlannerOptions wishes = planner_options(planning, device, budget_bytes, table ? &*table : nullptr);

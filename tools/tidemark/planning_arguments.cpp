@@ -48,6 +48,7 @@ void add_space_options(CLI::App& app, PlanningArguments& arguments) {
 }
 
 void add_step_options(CLI::App& app, PlanningArguments& arguments) {
+  add_ranks_options(app, arguments.ranks);
   app.add_option("--workspace", arguments.workspace,
                  "kernels' scratch memory; by default STEP.workspace.jsonl, if it is there")
       ->type_name("FILE");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ranks_argument.h"
 #include "step_argument.h"
 #include "tidemark/device/device.h"
 #include "tidemark/planner/planner.h"
@@ -24,6 +25,7 @@ struct PlanningArguments {
   std::vector<std::string> never_save;
   std::string rng = "when-needed";
   bool no_early_stop = false;
+  RanksArgument ranks;
   NativeOptions native;
 };
 

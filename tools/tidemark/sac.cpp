@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "cost_text.h"
+#include "ranks_argument.h"
 #include "step_argument.h"
 #include "text_layout.h"
 #include "tidemark/base/atomic_file.h"
@@ -37,6 +38,7 @@ struct SacOptions {
   std::string cost = "tidemark";
   std::string rules;
   std::string export_to;
+  RanksArgument ranks;
   NativeOptions native;
 };
 
@@ -51,7 +53,7 @@ struct OpTimes {
 
 OpTimes op_times(const step::Step& step, const SacOptions& options) {
   if (options.cost == kOwnCost) {
-    OpTimes times{{}, cost::price_step(step, device::find_device(options.device))};
+    OpTimes times{{}, cost::price_step(step, device::find_device(options.device), options.ranks.price_options())};
     for (const cost::Time& time : times.own->ops) times.ms.push_back(ms(time.total_ps));
     return times;
   }
@@ -297,6 +299,7 @@ Command add_sac(CLI::App& root) {
   app->add_option("--device", options->device, "the device: a name (tidemark devices), or the path of a device file")
       ->type_name("DEVICE")
       ->required();
+  add_ranks_options(*app, options->ranks);
   app->add_option("--cost", options->cost, "times by tidemark (default), reference-m, reference-b or reference-n")
       ->type_name("MODEL")
       ->check(CLI::IsMember({"tidemark", "reference-m", "reference-b", "reference-n"}));

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "ranks_argument.h"
 #include "step_argument.h"
 #include "tidemark/device/catalog.h"
 #include "time_report.h"
@@ -16,6 +17,7 @@ struct TimeOptions {
   std::string device;
   std::string view;
   std::size_t depth = 2;
+  RanksArgument ranks;
   NativeOptions native;
 };
 
@@ -28,7 +30,7 @@ ExitCode run_time(TimeOptions options, const Console& console) {
   device::Device device = device::find_device(options.device);
   follow_device(options.native, device.kind);
   step::Step step = read_step_argument(options.step, options.native);
-  cost::StepCost cost = cost::price_step(step, device);
+  cost::StepCost cost = cost::price_step(step, device, options.ranks.price_options());
   const TimeReport report{.file = options.step,
                           .view = view_named(options.view),
                           .depth = options.depth,
@@ -57,6 +59,7 @@ Command add_time(CLI::App& root) {
   app->add_option("--device", options->device, "the device: a name (tidemark devices), or the path of a device file")
       ->type_name("DEVICE")
       ->required();
+  add_ranks_options(*app, options->ranks);
   app->add_option("--by", options->view, "add the times up by op or by module")
       ->type_name("VIEW")
       ->check(CLI::IsMember({"op", "module"}));

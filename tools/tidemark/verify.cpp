@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "ranks_argument.h"
 #include "step_argument.h"
 #include "tidemark/base/bytes.h"
 #include "tidemark/base/duration.h"
@@ -33,6 +34,7 @@ struct VerifyOptions {
   std::string certificate;
   std::string device;
   std::string workspace;
+  RanksArgument ranks;
   NativeOptions native;
 };
 
@@ -45,9 +47,11 @@ std::string find_certificate(const VerifyOptions& options) {
 }
 
 planner::Times times_on(const VerifyOptions& options, const step::Step& step, const std::string& named) {
-  if (!options.device.empty()) return planner::times_of(cost::price_step(step, device::find_device(options.device)));
+  if (!options.device.empty())
+    return planner::times_of(
+        cost::price_step(step, device::find_device(options.device), options.ranks.price_options()));
   for (const device::Device& device : device::built_in_devices())
-    if (device.name == named) return planner::times_of(cost::price_step(step, device));
+    if (device.name == named) return planner::times_of(cost::price_step(step, device, options.ranks.price_options()));
   throw Error({.kind = ErrorKind::kInput,
                .place = "certificate",
                .problem = "it is about times on a device that is not known here",
@@ -175,6 +179,7 @@ Command add_verify(CLI::App& root) {
       ->type_name("FILE");
   app->add_option("--device", options->device, "whose times the certificate is about, if its name is not enough")
       ->type_name("DEVICE");
+  add_ranks_options(*app, options->ranks);
   app->add_option("--workspace", options->workspace,
                   "kernels' scratch memory; by default STEP.workspace.jsonl, if it is there")
       ->type_name("FILE");

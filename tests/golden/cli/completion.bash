@@ -73,6 +73,8 @@ _tidemark() {
     time)
       case $previous in
         --device) words="" flags="" files= ;;
+        --ranks) words="" flags="" files= ;;
+        --ranks-per-node) words="" flags="" files= ;;
         --by) words="op module" flags="" files= ;;
         --depth) words="" flags="" files= ;;
         --batch) words="" flags="" files= ;;
@@ -86,7 +88,7 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --device --by --depth --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --device --ranks --ranks-per-node --by --depth --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     plan)
@@ -108,6 +110,8 @@ _tidemark() {
         --world-size) words="" flags="" files= ;;
         --write-mps) words="" flags="" files=1 ;;
         --write-lp) words="" flags="" files=1 ;;
+        --ranks) words="" flags="" files= ;;
+        --ranks-per-node) words="" flags="" files= ;;
         --workspace) words="" flags="" files=1 ;;
         --batch) words="" flags="" files= ;;
         --seq) words="" flags="" files= ;;
@@ -120,7 +124,7 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --no-certificate --explain --why --units --not-units --always-save --never-save --rng --no-early-stop --max-work --method --highs --world-size --count-stale --write-mps --write-lp --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --no-certificate --explain --why --units --not-units --always-save --never-save --rng --no-early-stop --max-work --method --highs --world-size --count-stale --write-mps --write-lp --ranks --ranks-per-node --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     frontier)
@@ -135,6 +139,8 @@ _tidemark() {
         --always-save) words="" flags="" files= ;;
         --never-save) words="" flags="" files= ;;
         --rng) words="when-needed always never" flags="" files= ;;
+        --ranks) words="" flags="" files= ;;
+        --ranks-per-node) words="" flags="" files= ;;
         --workspace) words="" flags="" files=1 ;;
         --batch) words="" flags="" files= ;;
         --seq) words="" flags="" files= ;;
@@ -147,7 +153,7 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --device --budgets --full --csv --max-work --reserve --against --units --not-units --always-save --never-save --rng --no-early-stop --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --device --budgets --full --csv --max-work --reserve --against --units --not-units --always-save --never-save --rng --no-early-stop --ranks --ranks-per-node --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     max)
@@ -164,6 +170,8 @@ _tidemark() {
         --always-save) words="" flags="" files= ;;
         --never-save) words="" flags="" files= ;;
         --rng) words="when-needed always never" flags="" files= ;;
+        --ranks) words="" flags="" files= ;;
+        --ranks-per-node) words="" flags="" files= ;;
         --workspace) words="" flags="" files=1 ;;
         --batch) words="" flags="" files= ;;
         --seq) words="" flags="" files= ;;
@@ -176,13 +184,15 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --of --device --budget -o --output --max-work --reserve --against --units --not-units --always-save --never-save --rng --no-early-stop --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --of --device --budget -o --output --max-work --reserve --against --units --not-units --always-save --never-save --rng --no-early-stop --ranks --ranks-per-node --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     verify)
       case $previous in
         --certificate) words="" flags="" files=1 ;;
         --device) words="" flags="" files= ;;
+        --ranks) words="" flags="" files= ;;
+        --ranks-per-node) words="" flags="" files= ;;
         --workspace) words="" flags="" files=1 ;;
         --batch) words="" flags="" files= ;;
         --seq) words="" flags="" files= ;;
@@ -195,13 +205,15 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --certificate --device --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --certificate --device --ranks --ranks-per-node --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     sac)
       case $previous in
         --module) words="" flags="" files= ;;
         --device) words="" flags="" files= ;;
+        --ranks) words="" flags="" files= ;;
+        --ranks-per-node) words="" flags="" files= ;;
         --cost) words="tidemark reference-m reference-b reference-n" flags="" files= ;;
         --rules) words="tidemark reference-m reference-b" flags="" files= ;;
         --export) words="" flags="" files=1 ;;
@@ -216,7 +228,7 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --module --device --cost --rules --export --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --module --device --ranks --ranks-per-node --cost --rules --export --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     devices) words="" flags="-h --help --json" files= ;;

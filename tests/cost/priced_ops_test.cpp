@@ -1,0 +1,250 @@
+// Which price each op of a step has, and why: factors of products, what the host does, collectives, what has none.
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "../support/tiny_program.h"
+#include "tidemark/base/error.h"
+#include "tidemark/cost/op_time.h"
+#include "tidemark/cost/step_cost.h"
+#include "tidemark/device/catalog.h"
+#include "tidemark/ops/row.h"
+#include "tidemark/step/dtype.h"
+#include "tidemark/zoo/catalog.h"
+#include "tidemark/zoo/record.h"
+
+namespace tidemark::cost {
+namespace {
+
+using namespace step;
+using device::Precision;
+
+device::Device h100() { return device::find_device("h100-sxm"); }
+
+// A step of single ops on tensors that have shapes.
+struct Shaped {
+  test::TinyProgram p;
+
+  Shaped() {
+    p.device = "cuda";
+    p.pass(PassKind::kForward);
+  }
+
+  TensorId make(DType dtype, const std::vector<std::int64_t>& sizes, Role role = Role::kInput) {
+    std::vector<std::int64_t> strides(sizes.size(), 1);
+    for (std::size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
+    const std::int64_t count = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+    const StorageId storage = p.b.add_storage({count * item_bytes(dtype), p.b.intern(p.device), role, {}});
+    return p.b.add_tensor({storage, 0, p.b.add_layout(dtype, sizes, strides), 0, false});
+  }
+
+  // Makes a tensor; what it computes is not recorded.
+  void run(std::string_view name, const std::vector<TensorId>& inputs, DType dtype,
+           const std::vector<std::int64_t>& sizes) {
+    p.run(name, inputs, {{make(dtype, sizes, Role::kPlain), AliasKind::kFresh, 0}});
+  }
+
+  Work work(std::size_t at = 0) {
+    const Step step = p.finish();
+    return work_of(step, step.tables().ops[at], facts_of(step));
+  }
+};
+
+// The tokens of all experts, 512 rows of 64, by eight matrices of 64 x 32; the offsets come last and are int32.
+TEST(PricedOps, AGroupedProductRunsAtTheRateOfItsFactors) {
+  Shaped s;
+  s.run("aten._grouped_mm.default",
+        {s.make(DType::kBFloat16, {512, 64}), s.make(DType::kBFloat16, {8, 64, 32}), s.make(DType::kInt32, {8})},
+        DType::kBFloat16, {512, 32});
+  const Work work = s.work();
+  EXPECT_EQ(work.family, Family::kMatmul);
+  EXPECT_EQ(work.precision, Precision::kBFloat16);
+  EXPECT_EQ(work.item_bytes, 2);
+  EXPECT_EQ(work.flops, 2 * 512 * 64 * 32);  // each row with the matrix of its group
+  EXPECT_EQ(work.m, 512);
+}
+
+// Its gradient for the weights: rows of a group are what is summed over, 512 in all.
+TEST(PricedOps, GroupsOfASumShareIt) {
+  Shaped s;
+  s.run("aten._grouped_mm.default",
+        {s.make(DType::kBFloat16, {64, 512}), s.make(DType::kBFloat16, {512, 32}), s.make(DType::kInt32, {8})},
+        DType::kBFloat16, {8, 64, 32});
+  EXPECT_EQ(s.work().flops, 2 * 64 * 512 * 32);
+}
+
+TEST(PricedOps, AScaledProductRunsInEightBits) {
+  Shaped s;
+  s.run("aten._scaled_mm.default",
+        {s.make(DType::kFloat8E4M3Fn, {128, 64}), s.make(DType::kFloat8E4M3Fn, {64, 32}), s.make(DType::kFloat32, {}),
+         s.make(DType::kFloat32, {})},
+        DType::kBFloat16, {128, 32});
+  const Work work = s.work();
+  EXPECT_EQ(work.precision, Precision::kFloat8);
+  EXPECT_EQ(work.flops, 2 * 128 * 64 * 32);
+}
+
+TEST(PricedOps, ProductsOfIntegersAndSumsOfBatchesHaveTheirFlops) {
+  Shaped s;
+  s.run("aten._int_mm.default", {s.make(DType::kInt8, {128, 64}), s.make(DType::kInt8, {64, 32})}, DType::kInt32,
+        {128, 32});
+  s.run("aten.addbmm.default",
+        {s.make(DType::kFloat32, {16, 8}), s.make(DType::kFloat32, {10, 16, 4}), s.make(DType::kFloat32, {10, 4, 8})},
+        DType::kFloat32, {16, 8});
+  const Step step = s.p.finish();
+  const Work integers = work_of(step, step.tables().ops[0], facts_of(step));
+  EXPECT_EQ(integers.precision, Precision::kInt8);
+  EXPECT_EQ(integers.flops, 2 * 128 * 64 * 32);
+  const Work batches = work_of(step, step.tables().ops[1], facts_of(step));
+  EXPECT_EQ(batches.family, Family::kBatched);
+  EXPECT_EQ(batches.flops, 2 * 10 * 16 * 4 * 8);
+}
+
+TEST(PricedOps, WhatHasNoModelIsListed) {
+  for (const char* name :
+       {"aten.cholesky_solve.default", "aten.cholesky_inverse.default", "aten.ormqr.default",
+        "aten._euclidean_dist.default", "aten.sort.default", "aten.topk.default", "aten._fft_c2c.default",
+        "aten.linalg_svd.default", "aten.multinomial.default", "aten.some_new_op.default", "mine.magic.default"})
+    EXPECT_EQ(fact_of(name).family, Family::kUnpriced) << name;
+  for (const char* name : {"aten.cumsum.default", "aten._foreach_add_.Scalar", "aten.mul_.Tensor",
+                           "aten.gather.default", "aten.linalg_vector_norm.default", "aten.view_copy.default"})
+    EXPECT_EQ(fact_of(name).family, Family::kStream) << name;
+}
+
+// Everything that native models are made of was looked at.
+TEST(PricedOps, TheTableKnowsEveryRegisteredOp) {
+  const std::vector<std::string> without = {"aten.histc.default", "aten.sort.default", "aten.sort.stable",
+                                            "aten.topk.default"};
+  for (const ops::Row& row : ops::rows())
+    if (std::find(without.begin(), without.end(), row.name) == without.end()) {
+      EXPECT_NE(fact_of(row.name).family, Family::kUnpriced) << row.name;
+    }
+}
+
+// Adding up at indices that may repeat sorts them; writing does not.
+TEST(PricedOps, AnArgumentCanMakeAnotherOpOfIt) {
+  for (const bool accumulates : {false, true}) {
+    Shaped s;
+    const TensorId x = s.make(DType::kFloat32, {100});
+    const Output out{s.make(DType::kFloat32, {100}, Role::kPlain), AliasKind::kFresh, 0};
+    const OpId op = s.p.b.add_op({.name = "aten.index_put.default",
+                                  .pass = PassId(0),
+                                  .call = {},
+                                  .node = {},
+                                  .region = {},
+                                  .inputs = {&x, 1},
+                                  .outputs = {&out, 1},
+                                  .args = s.p.b.add_args({{s.p.b.intern("accumulate"), {accumulates}}}),
+                                  .source = {},
+                                  .group = {},
+                                  .flags = {}});
+    s.p.b.begin(op);
+    s.p.b.alloc(s.p.storage(out.tensor));
+    s.p.b.end(op);
+    EXPECT_EQ(s.work().family, accumulates ? Family::kUnpriced : Family::kStream);
+  }
+}
+
+// AdamW reads its counters in each step, so they lie in the host's memory: counting, reading and the one that is added
+// keep no device. A fused one leaves them on the device.
+TEST(PricedOps, CountersOfOptimizersAreTheHosts) {
+  Shaped s;
+  s.p.pass(PassKind::kOptimizer);
+  const TensorId counter = s.make(DType::kFloat32, {}, Role::kOptimizerState);
+  const TensorId moment = s.make(DType::kFloat32, {100}, Role::kOptimizerState);
+  const TensorId one = s.make(DType::kFloat32, {}, Role::kPlain);
+  s.p.run("aten.lift_fresh.default", {}, {{one, AliasKind::kFresh, 0}});
+  s.p.run("aten._foreach_add_.Tensor", {counter, one}, {});
+  s.p.run("aten._local_scalar_dense.default", {counter}, {}, OpFlag::kHostCopy);
+  s.p.run("aten._foreach_mul_.Scalar", {moment}, {});
+  const Step step = s.p.finish();
+  const StepCost cost = price_step(step, h100());
+  for (const std::size_t op : {0, 1, 2}) {
+    EXPECT_EQ(cost.ops[op].source, TimeSource::kFree) << op;
+    EXPECT_EQ(cost.ops[op].total_ps, 0) << op;
+    EXPECT_GT(cost.ops[op].host_ps, 0) << op;
+  }
+  EXPECT_GT(cost.ops[3].total_ps, 0);
+}
+
+TEST(PricedOps, NativeStepsReadTheirCountersOnTheHost) {
+  const Step step =
+      zoo::record(zoo::find_model("gpt2")->config, {.batch = 1, .sequence = 64, .target = nn::Target::kCuda});
+  const StepCost cost = price_step(step, h100());
+  std::int64_t read = 0;
+  for (std::size_t i = 0; i < cost.ops.size(); ++i) {
+    const Op& op = step.tables().ops[i];
+    if (step.text(op.name) != "aten._local_scalar_dense.default" || step[op.pass].kind != PassKind::kOptimizer)
+      continue;
+    ++read;
+    EXPECT_EQ(cost.ops[i].total_ps, 0);
+  }
+  EXPECT_EQ(read, 2 * 148);  // both bias corrections of GPT-2's 148 parameters
+}
+
+// Eight ranks gather 8 MB from 1 MB each: seven times 3 us and 1 MB at 450 GB/s, after a launch of 10 us. In two nodes
+// of four: three times 3 us and 2 MB at 450 GB/s, then 10 us and 1 MB at 50 GB/s.
+TEST(PricedOps, CollectivesCountTheLargerSide) {
+  test::TinyProgram p;
+  p.device = "cuda";
+  const TensorId part = p.resident(Role::kInput, 1'000'000);
+  p.pass(PassKind::kForward);
+  const TensorId all = p.op("_c10d_functional.all_gather_into_tensor.default", {part}, 8'000'000, OpFlag::kCollective);
+  const TensorId waited = p.op("_c10d_functional.wait_tensor.default", {all}, 8'000'000, OpFlag::kCollective);
+  p.op("_c10d_functional.reduce_scatter_tensor.default", {waited}, 1'000'000, OpFlag::kCollective);
+  const Step step = p.finish();
+  const StepCost one = price_step(step, h100(), {.ranks = 8});
+  EXPECT_NEAR(static_cast<double>(one.ops[0].total_ps) * 1e-6, 10 + 7 * (3 + 1e6 / 450e3), 1e-3);
+  EXPECT_EQ(one.ops[1].total_ps, 0);
+  EXPECT_EQ(one.ops[1].source, TimeSource::kFree);
+  EXPECT_EQ(one.ops[2].total_ps, one.ops[0].total_ps);
+  const StepCost two = price_step(step, h100(), {.ranks = 8, .ranks_per_node = 4});
+  EXPECT_NEAR(static_cast<double>(two.ops[0].total_ps) * 1e-6, 10 + 3 * (3 + 2e6 / 450e3) + 10 + 1e6 / 50e3, 1e-3);
+}
+
+TEST(PricedOps, RanksHaveToMakeSense) {
+  const Step step = test::TinyProgram().finish();
+  EXPECT_THROW(price_step(step, h100(), {.ranks = 0}), Error);
+  EXPECT_THROW(price_step(step, h100(), {.ranks = -3}), Error);
+  EXPECT_THROW(price_step(step, h100(), {.ranks = 8, .ranks_per_node = 3}), Error);
+  device::Device lonely = h100();
+  lonely.network.reset();
+  EXPECT_NO_THROW(price_step(step, lonely, {.ranks = 8}));
+  EXPECT_THROW(price_step(step, lonely, {.ranks = 8, .ranks_per_node = 4}), Error);
+}
+
+// A convolution in float32 is priced at the rate of tf32, and so is what it could do at best: 494.7 instead of 66.9
+// TFLOP/s on an H100.
+TEST(PricedOps, UtilisationIsOfTheRateThatIsPriced) {
+  Work work = product_work(Family::kConvolution, 1, 4096, 4096, 4096);
+  EXPECT_EQ(priced_precision(work), Precision::kTf32);
+  work.family = Family::kMatmul;
+  EXPECT_EQ(priced_precision(work), Precision::kFloat32);
+  StepCost cost;
+  cost.step_ps = 1'000'000'000'000;  // a second
+  const auto peak = h100().peak(Precision::kTf32)->value;
+  cost.flops_by_precision[static_cast<std::size_t>(Precision::kTf32)] = peak / 2;
+  EXPECT_NEAR(model_flops_utilisation(cost, h100()), 0.5, 1e-9);
+  cost.flops_by_precision[static_cast<std::size_t>(Precision::kFloat32)] = h100().peak(Precision::kFloat32)->value / 4;
+  EXPECT_NEAR(model_flops_utilisation(cost, h100()), 0.75, 1e-9);
+}
+
+// Ten ops of 1e18 ps each are more than 2^63: refused, never wrapped.
+TEST(PricedOps, SumsThatDoNotFitAreRefused) {
+  device::Device slow = h100();
+  slow.bandwidth_bytes_per_s.value = 1;
+  Shaped s;
+  const TensorId x = s.make(DType::kUInt8, {4'000'000});
+  for (int i = 0; i < 10; ++i) s.run("aten.neg.default", {x}, DType::kUInt8, {4'000'000});
+  const Step step = s.p.finish();
+  try {
+    price_step(step, slow);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("units of the device file"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::cost
