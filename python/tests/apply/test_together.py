@@ -1,4 +1,6 @@
-"""Plans beside fully_shard and torch.compile."""
+"""Plans beside fully_shard, torch.compile and DataParallel."""
+
+import copy
 
 import pytest
 import torch
@@ -41,10 +43,65 @@ def test_sharded_modules_may_be_units_in_either_order(gpt, helpers, mesh):
         gpt.selective.apply(model)
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("kind", ["full", "selective"])
-def test_compiling_a_model_with_a_plan_is_loud(gpt, helpers, kind):
+@pytest.mark.parametrize("is_after_a_step", [False, True])
+def test_compiling_a_model_with_a_plan_is_loud(gpt, helpers, kind, backend, is_after_a_step):
+    torch._dynamo.reset()
     model = helpers.small_gpt()
     getattr(gpt, kind).apply(model)
-    with pytest.raises(tidemark.DriftError, match="torch.compile, which makes other ops"):
-        torch.compile(model, backend="aot_eager")(gpt.ids)
+    if is_after_a_step:
+        helpers.trained(model, steps=1)
+    with pytest.raises(tidemark.DriftError, match=r"\[\(root\)\] a module with a plan is being compiled.*torch.compile.*try: tidemark.remove\(model\) first"):
+        torch.compile(model, backend=backend)(gpt.ids)
+    model.blocks[1].compile(backend=backend)
+    with pytest.raises(tidemark.DriftError, match=r"\[blocks.1\] a module with a plan is being compiled"):
+        model(gpt.ids)
+    tidemark.remove(model)
+    torch.compile(model, backend=backend)(gpt.ids)  # and without the plan it works
+
+
+def test_what_has_no_detour_can_be_compiled(gpt, helpers):
+    torch._dynamo.reset()
+    model = helpers.small_gpt()
+    gpt.selective.apply(model)
+    helpers.trained(model, steps=1)
+    copied = copy.deepcopy(model)
+    torch.compile(copied, backend="aot_eager", fullgraph=True)(gpt.ids).sum().backward()  # a copy is a plain model
+    assert all(parameter.grad is not None for parameter in copied.parameters())
+    model.eval()
+    with torch.no_grad():
+        assert torch.equal(torch.compile(model, backend="aot_eager", fullgraph=True)(gpt.ids), model(gpt.ids))
+    tidemark.remove(model)
+
+
+def test_a_module_that_is_compiled_later_inside_a_unit_changes_no_bits(gpt, helpers):
+    torch._dynamo.reset()
+    plain = helpers.trained(helpers.small_gpt())
+    model = helpers.small_gpt()
+    gpt.selective.apply(model)
+    model.blocks[0].mlp.compile(backend="aot_eager")  # under a dispatch mode it runs eagerly
+    assert helpers.equal(plain, helpers.trained(model))
+    tidemark.remove(model)
+
+
+def test_a_compiled_module_around_units_is_refused(gpt, helpers):
+    model = helpers.small_gpt()
+    model.compile(backend="eager")
+    with pytest.raises(tidemark.Error, match="the model is compiled.*either a plan or torch.compile"):
+        gpt.full.apply(model)
+    model = helpers.small_gpt()
+    model.blocks.compile(backend="eager")
+    with pytest.raises(tidemark.Error, match=r"\[blocks\] the module is compiled, and with it the checkpointed ones inside"):
+        gpt.full.apply(model)
+
+
+def test_replicas_of_data_parallel_are_refused(gpt, helpers):
+    model = helpers.small_gpt()
+    gpt.full.apply(model)
+    block = model.blocks[0]._replicate_for_data_parallel()  # what DataParallel makes of each module, for each further device
+    x = torch.zeros(2, 32, 32)
+    with pytest.raises(tidemark.DriftError, match=r"\[blocks.0\] a replica of the module is called.*DataParallel.*DistributedDataParallel"):
+        block(x)
+    helpers.small_gpt().blocks[0]._replicate_for_data_parallel()(x)  # of a model without a plan
     tidemark.remove(model)

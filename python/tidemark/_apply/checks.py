@@ -11,6 +11,7 @@ from .rehearsal import CHECKPOINTS
 from .sizes import dtype_name
 from .words import PlanWords
 
+_COMPILED = "either a plan or torch.compile: a plan decides about the ops of eager PyTorch, in either order of the two (docs/apply.md)"
 _REPLAN = "tidemark.capture and tidemark.plan this model"
 
 
@@ -28,14 +29,14 @@ def check(model: torch.nn.Module, words: PlanWords) -> None:
     _check_own_checkpoints(model)
     modules = dict(model.named_modules())
     for unit in words.units:
+        _check_around(unit.module, modules)
         _check_inside(unit.module, modules[unit.module])
 
 
 def _check_wrappers(model) -> None:
     kind = type(model).__name__
-    if kind == "OptimizedModule":
-        _core.fail("apply", "the model is compiled", expected="the model that was given to torch.compile",
-                   remedy="plan.apply(model) before torch.compile is not supported either: docs/apply.md")
+    if _is_compiled(model):
+        _core.fail("apply", "the model is compiled", expected="a model that runs eagerly", remedy=_COMPILED)
     if isinstance(model, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
         _core.fail("apply", f"the model is inside a {kind}", expected="the model itself", remedy="plan.apply(model.module)")
 
@@ -142,15 +143,29 @@ def _own_checkpoint(module) -> tuple[str, str]:
     return "", ""
 
 
+def _is_compiled(module) -> bool:
+    return getattr(module, "_compiled_call_impl", None) is not None or type(module).__name__ == "OptimizedModule"
+
+
+def _check_around(name: str, modules: dict) -> None:
+    """Whoever compiles a module compiles those in it."""
+    outer = name
+    while outer:
+        outer, _, _ = outer.rpartition(".")
+        if outer in modules and _is_compiled(modules[outer]):
+            _core.fail(outer or "(root)", "the module is compiled, and with it the checkpointed ones inside", expected="modules that run eagerly",
+                       got=f"a plan for {name}", remedy=_COMPILED)
+
+
 def _check_inside(name: str, unit) -> None:
     where = name or "(root)"
     for inner_name, inner in unit.named_modules():
         if isinstance(inner, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
             _core.fail(where, f"{inner_name or 'the module'} is a ScriptModule, whose ops cannot be followed",
                        remedy="not_units=[...] when planning, or the module without torch.jit")
-        if getattr(inner, "_compiled_call_impl", None) is not None or type(inner).__name__ == "OptimizedModule":
+        if _is_compiled(inner):
             _core.fail(where, f"{inner_name or 'the module'} is compiled, so that its ops cannot be followed",
-                       expected="modules that run eagerly inside a checkpointed one", remedy="docs/apply.md has the order")
+                       expected="modules that run eagerly inside a checkpointed one", remedy=_COMPILED)
         if inner is not unit and _is_sharded(inner):
             _core.fail(where, f"{inner_name} is sharded by fully_shard inside a checkpointed module",
                        expected="sharded modules that are checkpointed themselves, or contain checkpointed ones",
