@@ -23,8 +23,8 @@ class _Matcher:
 
 
 def run(function, args: tuple, held: tuple, *, preserve_rng: bool, early_stop: bool, context_fn, worded):
-    """`function(*args)` now, and `function(*held)` when backward needs what it saved. `worded` turns PyTorch's error about a recompute
-    that went another way into one of ours."""
+    """`function(*args)` now, and `function(*held)` when backward needs what it saved; its result, and how many tensors autograd has
+    saved in it. `worded` turns PyTorch's error about a recompute that went another way into one of ours."""
     generator = torch_checkpoint._checkpoint_without_reentrant_generator(
         function, preserve_rng, context_fn or torch_checkpoint.noop_context_fn, "default", False, early_stop, *held
     )
@@ -32,7 +32,10 @@ def run(function, args: tuple, held: tuple, *, preserve_rng: bool, early_stop: b
     frame = generator.gi_frame.f_locals.get("new_frame") if generator.gi_frame is not None else None
     if frame is not None:
         frame.check_recomputed_tensors_match = _Matcher(frame, worded)
+        packed = frame.weak_holders
         del frame
+    else:
+        packed = []
     try:
         result = function(*args)
     except BaseException as error:
@@ -41,5 +44,5 @@ def run(function, args: tuple, held: tuple, *, preserve_rng: bool, early_stop: b
     try:
         next(generator)
     except StopIteration:
-        return result
+        return result, len(packed)
     raise RuntimeError("torch.utils.checkpoint did not end after the forward")

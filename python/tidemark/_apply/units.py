@@ -9,7 +9,8 @@ import weakref
 import torch
 
 from .. import _core
-from . import chance, region
+from . import attributes, chance, region
+from .attributes import Attributes
 from .buffers import Snapshot, places_of
 from .caches import Caches, take_out
 from .calls import Calls, Position, watch_optimizers
@@ -40,6 +41,7 @@ class Applied:
         self.audit = None  # who counts what runs, while an audit lasts
         self._places = {unit.buffers: places_of(model, unit.buffers) for unit in words.units if unit.buffers}
         self._rehearsed: dict = {}  # by call and sizes of inputs: whether it uses weights that autocast had cast before
+        self._packed: dict = {}  # likewise, and by which inputs have gradients: how many tensors its checkpoint stands for
         self._aligned: dict = {}  # likewise, for other sizes than planned: the unit's words as such inputs have them
         self._has_warned = False
         self._optimizers = watch_optimizers(self.calls, model)
@@ -109,8 +111,9 @@ class Applied:
         given: list = []
         tensors_in((args, kwargs), given)
         signature = signature_of(given)
-        del given
         key = (unit.module, unit.micro_batch, unit.call, signature)
+        packed_key = key, tuple([tensor.requires_grad for tensor in given])
+        del given
         is_aligned = True
         if signature != unit.inputs:
             self._compare(unit, signature)
@@ -118,10 +121,11 @@ class Applied:
             unit = self._aligned.get(key, unit)
         tally = self.audit.begin(unit) if self.audit is not None else None
         # An op that nobody expects is looked for whenever something is saved. Where nothing is, watching would cost time and
-        # decide nothing: there it is done in the first call with inputs of these sizes, and in its recompute.
+        # decide nothing: there it is done in the first call with inputs of these sizes, and in its recompute. After it, the number of
+        # tensors that autograd saves is compared, which costs nothing.
         uses_casts = self._rehearsed.get(key)
         is_rehearsed = uses_casts is not None
-        is_watched = bool(unit.saved) or tally is not None or not is_rehearsed or uses_casts or not is_aligned
+        is_watched = bool(unit.saved) or tally is not None or packed_key not in self._packed or uses_casts or not is_aligned
         before = None if is_rehearsed else chance.state()
         args, kwargs, caches = take_out(args, kwargs)
         held, held_kwargs = copied(args, kwargs)
@@ -132,7 +136,7 @@ class Applied:
         if not is_rehearsed or uses_casts:
             run.watch = Rehearsal(unit.module, _CALLER, is_autocast_caching(), not is_rehearsed)
         try:
-            result = region.run(
+            result, packed = region.run(
                 run,
                 args,
                 held,
@@ -148,6 +152,8 @@ class Applied:
             if not is_rehearsed:
                 chance.check(unit, before)
                 self._rehearsed[key] = bool(run.left.weights)
+            if packed != self._packed.setdefault(packed_key, packed) and not is_watched:
+                raise _other_tensors(unit, packed, self._packed[packed_key])
         except BaseException:
             self.calls.failed()
             raise
@@ -171,6 +177,15 @@ class Applied:
             "Capture and plan again with the largest batch.",
             stacklevel=6,
         )
+
+
+def _other_tensors(unit: UnitWords, packed: int, expected: int) -> DriftError:
+    return drift(
+        unit.module,
+        f"the call left {packed} tensors for backward",
+        expected=f"{expected}, as when its ops were last compared with the plan's",
+        cause="code that changed, a part that is switched on or off (dropout, a branch, a hook), or routing that differs from call to call",
+    )
 
 
 class _Worded:
@@ -207,6 +222,7 @@ class _Call:
         self.is_aligned = True
         self.is_counted = False
         self.before = Snapshot(places) if places else None
+        self.attributes = Attributes(module)
         self.reads = None  # set when the forward has ended
         self.watch = None  # who looks at the forward more closely
         self.left = None
@@ -221,6 +237,7 @@ class _Call:
     def end_forward(self, held: tuple) -> None:
         self.is_first = False
         self.kwargs = self.held_kwargs
+        self.attributes.end_forward()
         if self.caches is not None:
             self.caches.end_forward()
         restored = frozenset((id(ref()), name) for ref, name in self.places or ())
@@ -246,18 +263,21 @@ class _Call:
             self.position.was_recomputed(self.unit.module)
         if self.tally is not None:
             self.tally.recompute()
-        after = None
+        after = found = None
         try:
             self.reads.check(self.module, self.unit.module)
             if self.before is not None:
                 after = Snapshot(self.places)
                 self.before.put_back()
+            found = self.attributes.exchange(self.module)
             return self.forward(self.module, *args, **kwargs)
         except torch.utils.checkpoint.CheckpointError as error:
             raise _Worded(self.unit)(error) from error
         finally:
             if after is not None:
                 after.put_back()
+            if found is not None:
+                attributes.restore(found)
             _now.inside, _now.recomputing = outside
 
 
