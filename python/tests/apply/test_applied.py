@@ -319,6 +319,14 @@ def test_backward_hooks_on_units(kind, is_before_capture):
     tidemark.remove(model)
 
 
+def test_fit_with_its_arguments_in_another_order(helpers):
+    model = helpers.small_gpt()
+    with pytest.raises(tidemark.Error, match=r"\[fit\] the second argument is no model; expected fit\(step_fn, model.*got fit\(GPT, function\)"):
+        tidemark.fit(model, lambda: None, budget="8GB")
+    with pytest.raises(tidemark.Error, match=r"\[fit\] the first argument is no step.*got fit\(NoneType, GPT\)"):
+        tidemark.fit(None, model, budget="8GB")
+
+
 def test_fit_says_that_a_model_in_eval_waits(capsys):
     model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(4)]).eval()
     x = torch.randn(64, 16)

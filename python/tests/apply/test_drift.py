@@ -315,3 +315,33 @@ def test_weights_written_between_forward_and_backward(plan, gpt, helpers):
     with pytest.raises(tidemark.DriftError, match=r"^\[blocks\.2\] the parameter mlp\.0\.weight was written to after the call"):
         loss.backward()
     tidemark.remove(model)
+
+
+def test_weights_of_a_functional_call(plan, gpt, helpers):
+    model = helpers.small_gpt()
+    own = dict(model.named_parameters())
+    others = {name: (weight.detach() * 1.3).requires_grad_() for name, weight in own.items()}
+    plan.apply(model)
+    loss = torch.func.functional_call(model, others, (gpt.ids,)).sum()
+    with pytest.raises(tidemark.DriftError, match=r"^\[blocks\.2\] the parameter .* is another tensor than in the forward.*functional_call"):
+        torch.autograd.grad(loss, list(others.values()))
+    # With the model's own there is nothing to mistake.
+    torch.manual_seed(1)
+    grads = torch.autograd.grad(torch.func.functional_call(model, own, (gpt.ids,)).sum(), list(own.values()))
+    tidemark.remove(model)
+    torch.manual_seed(1)
+    assert all(map(torch.equal, grads, torch.autograd.grad(model(gpt.ids).sum(), list(own.values()))))
+
+
+def test_parameters_exchanged_between_forward_and_backward(plan, gpt, helpers):
+    model = helpers.small_gpt()
+    plan.apply(model)
+    loss = model(gpt.ids).sum()
+    model.blocks[2].mlp[0].weight = torch.nn.Parameter(torch.zeros_like(model.blocks[2].mlp[0].weight))
+    with pytest.raises(tidemark.DriftError, match=r"^\[blocks\.2\] the parameter mlp\.0\.weight is another tensor than in the forward"):
+        loss.backward()
+    loss = model(gpt.ids).sum()
+    model.blocks[2].mlp[0].bias = None
+    with pytest.raises(tidemark.DriftError, match=r"^\[blocks\.2\] the module has fewer parameters than in the forward"):
+        loss.backward()
+    tidemark.remove(model)

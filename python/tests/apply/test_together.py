@@ -41,6 +41,13 @@ def test_sharded_modules_may_be_units_in_either_order(gpt, helpers, mesh):
         fully_shard(block.mlp, mesh=mesh)
     with pytest.raises(tidemark.Error, match=r"\[blocks.0\] mlp is sharded by fully_shard inside a checkpointed module"):
         gpt.selective.apply(model)
+    # and likewise when it comes later
+    model = helpers.small_gpt()
+    gpt.selective.apply(model)
+    fully_shard(model.blocks[1].mlp, mesh=mesh)
+    with pytest.raises(tidemark.DriftError, match=r"\[blocks.1\] op \d+ of the call's forward.*likely cause: fully_shard on a module inside"):
+        helpers.trained(model)
+    tidemark.remove(model)
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+import torch
+
 from .. import _core
 from .._capture.workspace import unmeasured_text
 from ..planning import plan as find_plan
@@ -12,6 +14,10 @@ from .apply import apply, find
 
 
 def fit(step_fn, model, optimizer, budget, device, progress, options):
+    if not isinstance(model, torch.nn.Module) or not callable(step_fn):
+        _core.fail("fit", "the second argument is no model" if callable(step_fn) else "the first argument is no step",
+                   expected="fit(step_fn, model, optimizer): a function that runs one step, and a torch.nn.Module",
+                   got=f"fit({type(step_fn).__name__}, {type(model).__name__})")
     if find(model) is not None:
         _core.fail("fit", "the model has a plan already", expected="a model without one", remedy="tidemark.remove(model) first")
     if device is None:
@@ -32,8 +38,6 @@ def fit(step_fn, model, optimizer, budget, device, progress, options):
 
 
 def _device_of(model) -> str:
-    import torch
-
     parameter = next(model.parameters(), None)
     if parameter is None or parameter.device.type != "cuda":
         return "cpu"

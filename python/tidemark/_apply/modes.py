@@ -242,10 +242,26 @@ def _is_parameter(value) -> bool:
     return isinstance(value, torch.Tensor) and value.is_leaf and value.requires_grad
 
 
+def _is_called_by(package: str) -> bool:
+    frame = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith(package):
+            return True
+        if frame.f_code.co_name == "_checkpointed":  # what called the unit is not the unit's business
+            return False
+        frame = frame.f_back
+    return False
+
+
 def _unknown(unit: UnitWords, at: int, func, args, where: str):
     place = current_place()
     expected = unit.ops[at] if at < len(unit.ops) else f"the end of the call after {len(unit.ops)} ops"
-    if where == "recompute":
+    if _is_called_by("torch.distributed.fsdp"):
+        cause = (
+            "fully_shard on a module inside this checkpointed one after the plan was applied, which would be gathered twice; "
+            "shard the checkpointed module itself, or plan with units=[...] that match sharded ones"
+        )
+    elif where == "recompute":
         cause = "the module does something else in the recompute than in the forward: choices by chance or by counters (routing, layer drop), or a cache that the call adds to (use_cache=False in transformers)"
     elif "<eval_with_key>" in place:
         cause = "torch.compile, which makes other ops; plans are for eager PyTorch"

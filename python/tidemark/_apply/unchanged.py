@@ -81,16 +81,35 @@ class Unchanged:
                     expected="as its forward left it, since backward runs the call again",
                     cause="another call that writes into it; keep this module from being a unit (not_units)",
                 )
-        now = _weights_of(module)
-        if now != self._weights:
-            # Not whether they are the same objects: fully_shard exchanges them.
-            found = dict(now)
-            changed = {which for which, version in self._weights if found.get(which, version) != version}
-            for name, weight in module.named_parameters():
-                if id(weight) in changed:
+        if _weights_of(module) != self._weights:
+            self._say_which(module, path)
+
+    def _say_which(self, module: torch.nn.Module, path: str) -> None:
+        versions = dict(self._weights)
+        for owner_name, owner in module.named_modules():
+            for attribute, weight in owner._parameters.items():
+                name = f"{owner_name}.{attribute}" if owner_name else attribute
+                if weight is None or versions.get(id(weight)) == _version(weight):
+                    continue
+                if id(weight) in versions:
                     raise drift(
                         path,
                         f"the parameter {name} was written to after the call",
                         expected="as its forward found it, since backward runs the call again",
                         cause="an optimizer that steps, or weights that are loaded or averaged, between forward and backward",
                     )
+                raise drift(
+                    path,
+                    f"the parameter {name} is another tensor than in the forward",
+                    expected="the one that its forward used, since backward runs the call again",
+                    cause="torch.func.functional_call, which puts the model's own weights back after the forward, or a parameter that is "
+                    "exchanged between forward and backward",
+                    remedy="tidemark.remove(model) for such calls",
+                )
+        raise drift(
+            path,
+            "the module has fewer parameters than in the forward",
+            expected=str(len(self._weights)),
+            got=str(len(_weights_of(module))),
+            cause="a parameter that was taken away between forward and backward",
+        )
