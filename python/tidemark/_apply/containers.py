@@ -20,21 +20,23 @@ _DEPTH = 8  # as far as a capture looks
 
 def copied(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """The arguments with copies of their containers; these very objects where there are none."""
-    for value in args:
-        if type(value) not in _SINGLE:
-            break
-    else:
-        for value in kwargs.values():
-            if type(value) not in _SINGLE:
-                break
-        else:
-            return args, kwargs
+    if _are_single(args) and _are_single(kwargs.values()):
+        return args, kwargs
     made: dict = {}  # by id of a container: its copy, so that what was one object stays one
     new_args = tuple([_copy(value, made, 0) for value in args])
     new_kwargs = {name: _copy(value, made, 0) for name, value in kwargs.items()}
     if any(new is not old for new, old in zip(new_args, args)) or any(new_kwargs[name] is not old for name, old in kwargs.items()):
         return new_args, new_kwargs
     return args, kwargs
+
+
+def _are_single(values) -> bool:
+    """Nothing but what is no container, and tuples of that."""
+    for value in values:
+        kind = type(value)
+        if kind not in _SINGLE and not (kind is tuple and _SINGLE.issuperset(map(type, value))):
+            return False
+    return True
 
 
 def _copy(value, made: dict, depth: int):

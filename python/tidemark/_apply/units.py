@@ -245,13 +245,13 @@ class _Call:
         self.forward_mode = self.watch = self.left = None  # the recompute's mode has what it needs
 
     def __call__(self, *args):
-        outside = _now.inside, _now.recomputing
-        _now.inside = (*outside[0], id(self.module))
         kwargs = self.kwargs
         if not self.is_first:
             args, kwargs = copied(args, kwargs)
         if self.caches is not None:
             args, kwargs = self.caches.put_into(args, kwargs)
+        outside = _now.inside, _now.recomputing
+        _now.inside = (*outside[0], id(self.module))
         if self.is_first:
             try:
                 return self.forward(self.module, *args, **kwargs)
