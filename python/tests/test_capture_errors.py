@@ -187,3 +187,18 @@ def test_no_model_is_named_in_the_package():
         text = path.read_text().lower()
         for word in words:
             assert word not in text.replace("quit", "").replace("invit", "").split(), (path, word)
+
+
+def test_an_optimizer_whose_steps_differ_is_refused():
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.LBFGS(model.parameters(), history_size=7)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.ones(2, 4)).square().mean()
+        loss.backward()
+        return loss
+
+    for given in (optimizer, None):  # None: it is found behind the step
+        with pytest.raises(tidemark.CaptureError, match="an LBFGS, which calls its closure .* a history that grows for 7 iterations"):
+            tidemark.capture(lambda: optimizer.step(closure), model, given)

@@ -81,6 +81,41 @@ TEST(PortablePlan, KnowsWhatTheModelIsGiven) {
   EXPECT_THROW(find_in(step, words, "the plan"), Error);
 }
 
+// Of the optimizer steps after micro-batches 0, 1 and 2, the last ends the step; the others are its own.
+TEST(PortablePlan, KnowsOptimizersThatStepInBetween) {
+  for (const std::uint32_t first : {0u, 2u}) {
+    test::TinyProgram p;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      p.pass(step::PassKind::kForward, i);
+      p.pass(step::PassKind::kBackward, i);
+      if (i >= first) p.pass(step::PassKind::kOptimizer, i);
+    }
+    const step::Step step = p.finish();
+    PortablePlan words = describe(step, {}, {});
+    EXPECT_EQ(words.early_steps, first == 0 ? std::vector<std::uint32_t>({0, 1}) : std::vector<std::uint32_t>());
+    EXPECT_EQ(read_portable_plan_text(write_plan(words), "the plan"), words);
+    words.early_steps = {1};
+    EXPECT_THROW(find_in(step, words, "the plan"), Error);
+  }
+}
+
+TEST(PortablePlan, NamesModulesUnderCheckpointsOfTheModelsOwn) {
+  Example example;
+  for (const step::RegionKind kind :
+       {step::RegionKind::kNoGrad, step::RegionKind::kCheckpoint, step::RegionKind::kCheckpoint}) {
+    example.p.pass(step::PassKind::kForward);
+    const step::CallId call = example.p.enter(example.block, {});
+    example.p.b.add_region({.kind = kind, .parent = {}, .call = call, .args = {}, .held = {}});
+    example.p.exit(call, {});
+  }
+  const step::Step step = example.p.finish();
+  PortablePlan words = describe(step, {}, {});
+  EXPECT_EQ(words.checkpointed, std::vector<std::string>{"block"});
+  EXPECT_EQ(read_portable_plan_text(write_plan(words), "the plan"), words);
+  words.checkpointed.clear();
+  EXPECT_THROW(find_in(step, words, "the plan"), Error);
+}
+
 TEST(PortablePlan, IsFoundAgainInItsStepOnly) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     const step::Step step = test::random_training(seed).step;

@@ -53,6 +53,7 @@ Json model_json(const PortablePlan& plan) {
     for (const Shape& input : plan.inputs) inputs.push_back(shape_json(input));
     model["inputs"] = std::move(inputs);
   }
+  if (!plan.checkpointed.empty()) model["checkpointed"] = plan.checkpointed;
   return model;
 }
 
@@ -104,26 +105,28 @@ Json units_json(const PortablePlan& plan) {
 
 Json body_of(const PortablePlan& plan) {
   const PlanFacts& facts = plan.facts;
-  return Json{{"format", kFormat},
-              {"version", kMajor},
-              {"minor", kMinor},
-              {"step", plan.fingerprint.hex()},
-              {"device", facts.device},
-              {"budget_bytes", facts.budget_bytes},
-              {"reserve_bytes", facts.reserve_bytes},
-              {"against", facts.against},
-              {"objective", "recompute_ps"},
-              {"termination", facts.termination},
-              {"predicted",
-               {{"start_bytes", facts.start_bytes},
-                {"peak_bytes", facts.peak_bytes},
-                {"recompute_ps", facts.recompute_ps},
-                {"bound_ps", facts.bound_ps},
-                {"smallest_peak_bytes", facts.smallest_peak_bytes}}},
-              {"units", units_json(plan)},
-              {"calls", calls_json(plan)},
-              {"bodies", bodies_json(plan)},
-              {"model", model_json(plan)}};
+  Json body{{"format", kFormat},
+            {"version", kMajor},
+            {"minor", kMinor},
+            {"step", plan.fingerprint.hex()},
+            {"device", facts.device},
+            {"budget_bytes", facts.budget_bytes},
+            {"reserve_bytes", facts.reserve_bytes},
+            {"against", facts.against},
+            {"objective", "recompute_ps"},
+            {"termination", facts.termination},
+            {"predicted",
+             {{"start_bytes", facts.start_bytes},
+              {"peak_bytes", facts.peak_bytes},
+              {"recompute_ps", facts.recompute_ps},
+              {"bound_ps", facts.bound_ps},
+              {"smallest_peak_bytes", facts.smallest_peak_bytes}}},
+            {"units", units_json(plan)},
+            {"calls", calls_json(plan)},
+            {"bodies", bodies_json(plan)},
+            {"model", model_json(plan)}};
+  if (!plan.early_steps.empty()) body["early_steps"] = plan.early_steps;
+  return body;
 }
 
 Hash128 hash_of_body(const Json& body) {
@@ -207,6 +210,8 @@ class Reader {
     read_model(member(json, "model", name_), plan);
     read_bodies(json, plan);
     read_calls(json, plan);
+    if (json.contains("early_steps"))
+      plan.early_steps = counts_of<std::uint32_t>(json["early_steps"], name_ + ": early_steps");
     const ReadJson& units = list_at(json, "units", name_);
     for (std::size_t i = 0; i < units.size(); ++i)
       plan.units.push_back(read_unit(units[i], plan.bodies, fmt::format("{}: units[{}]", name_, i)));
@@ -266,6 +271,9 @@ class Reader {
                                  .shape = {text_of(row[1], place), counts_of<std::int64_t>(row[2], place)},
                                  .trainable = row[3].get<bool>()});
     }
+    if (json.contains("checkpointed"))
+      for (const ReadJson& row : list_at(json, "checkpointed", place))
+        plan.checkpointed.push_back(text_of(row, place + ": checkpointed"));
     if (!json.contains("inputs")) return;
     for (const ReadJson& row : list_at(json, "inputs", place)) plan.inputs.push_back(shape_of(row, place));
   }

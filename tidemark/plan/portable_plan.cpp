@@ -114,6 +114,16 @@ std::vector<Shape> model_inputs(const Step& step) {
   return largest;
 }
 
+std::vector<std::string> checkpointed_modules(const Step& step) {
+  std::vector<std::string> names;
+  for (const Region& region : step.tables().regions) {
+    if (region.kind != RegionKind::kCheckpoint) continue;
+    std::string name = region.call.is_none() ? std::string() : step.fqn(step[region.call].module);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 std::vector<CallCounts> count_calls(const Step& step, const Plan& plan) {
   std::uint32_t micro_batches = 0;
   for (const Pass& pass : step.tables().passes) micro_batches = std::max(micro_batches, pass.micro_batch + 1);
@@ -130,6 +140,17 @@ std::vector<CallCounts> count_calls(const Step& step, const Plan& plan) {
     result.push_back({.module = step.fqn(module), .by_micro_batch = std::move(by_micro_batch)});
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.module < b.module; });
   return result;
+}
+
+std::vector<std::uint32_t> find_early_steps(const Step& step) {
+  std::set<std::uint32_t> after;
+  std::uint32_t last = 0;
+  for (const Pass& pass : step.tables().passes) {
+    last = std::max(last, pass.micro_batch);
+    if (pass.kind == PassKind::kOptimizer) after.insert(pass.micro_batch);
+  }
+  after.erase(last);
+  return {after.begin(), after.end()};
 }
 
 // (module, call, micro-batch, pass), which names a call.
@@ -152,8 +173,10 @@ PortablePlan describe(const Step& step, const Plan& plan, const PlanFacts& facts
                         .modules = {},
                         .parameters = {},
                         .inputs = model_inputs(step),
+                        .checkpointed = checkpointed_modules(step),
                         .bodies = {},
                         .calls = count_calls(step, plan),
+                        .early_steps = find_early_steps(step),
                         .units = {}};
   describe_model(step, portable);
   std::map<Body, std::uint32_t> bodies;

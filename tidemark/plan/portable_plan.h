@@ -90,8 +90,11 @@ struct PortablePlan {
   std::vector<ModuleName> modules;
   std::vector<ParameterShape> parameters;  // a tied weight stands under each of its names
   std::vector<Shape> inputs;  // of the model's calls, the largest sizes; empty when unknown, as in files of before
+  std::vector<std::string> checkpointed;  // modules that ran under checkpoints of the model's own, in their order
   std::vector<Body> bodies;
   std::vector<CallCounts> calls;  // in the order of the modules' names
+  // Micro-batches, but for the last, after which an optimizer steps, as those of adversaries do in turn; ascending.
+  std::vector<std::uint32_t> early_steps;
   std::vector<PortableUnit> units;
 
   friend bool operator==(const PortablePlan&, const PortablePlan&) = default;

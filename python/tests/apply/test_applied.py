@@ -382,6 +382,71 @@ def test_buffers_advance_once():
         assert all(torch.equal(results[0][name], result[name]) for name in result)
 
 
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_model_whose_forward_checkpoints_is_refused(outside, tmp_path):
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(16, 16)
+
+        def run(self, x):
+            return torch.relu(self.inner(torch.sin(x)))
+
+        def forward(self, x):
+            return self.run(x) if outside else torch.utils.checkpoint.checkpoint(self.run, x, use_reentrant=False)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(2))
+            self.own = Checkpointed()
+
+        def forward(self, x):
+            x = self.blocks[1](self.blocks[0](x))
+            return torch.utils.checkpoint.checkpoint(self.own, x, use_reentrant=False) if outside else self.own(x)
+
+    model, x = Model(), torch.randn(8, 16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step():
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+    recorded = tidemark.capture(step, model, optimizer, workspace=False)
+    tidemark.Plan.policy(recorded, "none").save(tmp_path / "plan.json")
+    says = r"\[own\] the model checkpoints itself; expected a model that leaves that to the plan"
+    with pytest.raises(tidemark.Error, match=says):
+        tidemark.Plan.load(tmp_path / "plan.json").apply(model)
+    with pytest.raises(tidemark.Error, match=says):
+        tidemark.fit(step, model, optimizer, budget="1GB")
+    # Recorded as if it did not, it is a plan for the model without.
+    recorded = tidemark.capture(step, model, optimizer, workspace=False, ignore_checkpointing=True)
+    tidemark.Plan.policy(recorded, "none").apply(model)
+    tidemark.remove(model)
+
+
+# What the model keeps from one step to the next is there when the next one begins, and the plan does not know of it.
+def test_an_audit_measures_what_is_there_at_the_start(gpt, helpers):
+    model = helpers.small_gpt()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    kept = []
+
+    def step():
+        helpers.step_of(model, optimizer, gpt.ids)()
+        if kept:
+            kept[:] = [torch.ones(1 << 20)]
+
+    plain = tidemark.audit(step, model, gpt.full)
+    # Parameters and gradients; momentum there is none; the ids; and the mask that is a buffer, or a few numbers.
+    assert plain.measured_start_bytes == plain.start_bytes and not plain.is_start_above
+    assert plain.measured_peak_bytes == plain.measured_start_bytes + plain.measured_growth_bytes
+    kept.append(None)
+    more = tidemark.audit(step, model, gpt.full)
+    assert more.measured_start_bytes == plain.measured_start_bytes + (4 << 20)
+    assert more.is_start_above and "more than the plan counts with" in str(more) and json.loads(more.to_json())["is_start_above"]
+
+
 def test_capturing_a_planned_model_records_its_checkpoints(gpt, helpers):
     model = helpers.small_gpt()
     gpt.full.apply(model)

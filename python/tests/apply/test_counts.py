@@ -199,3 +199,72 @@ def test_a_step_without_any_call_of_the_plan_warns_once():
     t.model.train()
     t.step()
     tidemark.remove(t.model)
+
+
+def checked(model, step, recorded):
+    """Under a plan that checkpoints every call of two of its blocks, every call is the one that the plan means, in three steps, and the
+    parameters are those of three steps without."""
+    names = {call.id: recorded.modules[call.module].fqn for call in recorded.calls}
+    plan = tidemark.Plan([(call, []) for call, name in names.items() if name in ("0", "1", "made.0", "judge.0")], step=recorded)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    for _ in range(6):
+        step()
+    expected = [p.detach().clone() for p in model.parameters()]
+    model.load_state_dict(before)
+    plan.apply(model)
+    for _ in range(3):
+        step()
+    assert all(unit.agrees for unit in tidemark.audit(step, model).units)  # three more
+    assert all(torch.equal(a, b) for a, b in zip(expected, model.parameters()))
+    return plan
+
+
+# The judge's optimizer steps in the middle of the step: after its two calls, and before the third.
+def test_two_optimizers_in_turn():
+    torch.manual_seed(0)
+    model = nn.ModuleDict({"made": nn.Sequential(block(), block()), "judge": nn.Sequential(block(), nn.Linear(16, 1))})
+    makes, judges = (torch.optim.SGD(model[name].parameters(), lr=0.1) for name in ("made", "judge"))
+    z, x = torch.randn(32, 16), torch.randn(32, 16)
+
+    def step():
+        judges.zero_grad()
+        fake = model["made"](z)
+        (model["judge"](fake.detach()).square().mean() - model["judge"](x).square().mean()).backward()
+        judges.step()
+        makes.zero_grad()
+        model["judge"](fake).square().mean().neg().backward()
+        makes.step()
+
+    recorded = tidemark.capture(step, model, [makes, judges], workspace=False)
+    plan = checked(model, step, recorded)
+    assert len(plan) == 4  # one call of the maker's block, three of the judge's
+
+
+def test_optimizers_that_step_inside_the_backward():
+    torch.manual_seed(0)
+    model = nn.Sequential(block(), block(), block())
+    optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+    x = torch.randn(32, 16)
+
+    def complete(parameter):
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(complete)
+
+    def step():
+        model(x).square().mean().backward()
+
+    checked(model, step, tidemark.capture(step, model, list(optimizers.values()), workspace=False))
+
+
+# Planned with three micro-batches; the last step of an epoch has two.
+def test_a_step_with_fewer_micro_batches():
+    t = Training(3).planned()
+    t.step()
+    t.micro_batches = 2
+    t.step()
+    t.micro_batches = 3
+    t.step()
+    assert t.audited()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
-import torch
-
 from .. import _core
+from . import measured
 from .apply import apply, find, remove
 from .tally import Tallies
+
+_A_FEW_NUMBERS = 4096  # bytes: scalars that no hook sees
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Audit:
     budget_bytes: int = 0
     start_bytes: int = 0  # predicted
     predicted_peak_bytes: int = 0
-    measured_growth_bytes: int = 0  # the peak less what was there when the step began
+    measured_start_bytes: int = 0  # what was there when the step began
+    measured_growth_bytes: int = 0  # the peak less that
 
     @property
     def predicted_growth_bytes(self) -> int:
@@ -58,8 +60,12 @@ class Audit:
 
     @property
     def measured_peak_bytes(self) -> int:
-        """With what the plan says is there when a step begins."""
-        return self.start_bytes + self.measured_growth_bytes
+        return self.measured_start_bytes + self.measured_growth_bytes
+
+    @property
+    def is_start_above(self) -> bool:
+        """More is there when the step begins than the plan counts with, by more than a few numbers."""
+        return self.measured_start_bytes > self.start_bytes + _A_FEW_NUMBERS
 
     @property
     def agrees(self) -> bool:
@@ -72,6 +78,7 @@ class Audit:
             row["agrees"] = unit.agrees
         content["predicted_growth_bytes"] = self.predicted_growth_bytes
         content["measured_peak_bytes"] = self.measured_peak_bytes
+        content["is_start_above"] = self.is_start_above
         content["agrees"] = self.agrees
         return json.dumps(content, indent=1)
 
@@ -98,6 +105,8 @@ class Audit:
             for row in [head, *rows]
         ]
         exact = _core.format_bytes_exact
+        above = ": more than the plan counts with, such as what an earlier step left" if self.is_start_above else ""
+        lines.append(f"at the step's start: measured {exact(self.measured_start_bytes)}, predicted {exact(self.start_bytes)}{above}")
         lines.append(
             f"peak above the step's start: measured {exact(self.measured_growth_bytes)}, predicted {exact(self.predicted_growth_bytes)}"
         )
@@ -117,13 +126,15 @@ def audit(step_fn, model, plan=None) -> Audit:
     try:
         on_cuda = any(p.device.type == "cuda" for p in model.parameters())
         tallies = Tallies(state.words.units)
-        # A step that is watched op by op allocates a little more; the peak is that of one that is not.
-        growth = _growth_on_cuda(step_fn) if on_cuda else _growth_on_cpu(step_fn)
-        state.audit = tallies
-        try:
-            step_fn()
-        finally:
-            state.audit = None
+
+        def watched() -> None:
+            state.audit = tallies
+            try:
+                step_fn()
+            finally:
+                state.audit = None
+
+        found = measured.on_cuda(step_fn, watched) if on_cuda else measured.on_cpu(step_fn, watched, model)
     finally:
         if not was_applied:
             remove(model)
@@ -133,7 +144,8 @@ def audit(step_fn, model, plan=None) -> Audit:
         budget_bytes=state.words.budget_bytes,
         start_bytes=state.words.start_bytes,
         predicted_peak_bytes=state.words.peak_bytes,
-        measured_growth_bytes=growth,
+        measured_start_bytes=found.start_bytes,
+        measured_growth_bytes=found.growth_bytes,
     )
 
 
@@ -154,35 +166,3 @@ def _row(tally) -> UnitAudit:
         collectives=tally.collectives,
         recomputed_collectives=tally.recomputed_collectives,
     )
-
-
-def _growth_on_cuda(step_fn) -> int:
-    step_fn()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    step_fn()
-    torch.cuda.synchronize()
-    return torch.cuda.max_memory_allocated() - before
-
-
-def _growth_on_cpu(step_fn) -> int:
-    """From the allocator's own events. The profiler drops frees of blocks that it did not see made, so the step runs twice
-    under it: the gradients that the second one frees are those of the first."""
-    from torch.profiler import ProfilerActivity, profile, record_function
-
-    name = "tidemark: the audited step"
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        step_fn()
-        with record_function(name):
-            step_fn()
-    events = profiler.profiler.kineto_results.events()
-    window = next(event for event in events if event.name() == name)
-    begin, end = window.start_ns(), window.start_ns() + window.duration_ns()
-    changes = sorted((e.start_ns(), i, e.nbytes()) for i, e in enumerate(events) if e.name() == "[memory]")
-    total = highest = 0
-    for at, _, nbytes in changes:
-        if begin <= at <= end:
-            total += nbytes
-            highest = max(highest, total)
-    return highest

@@ -3,8 +3,8 @@
 As in a capture, a micro-batch begins with the first call after a backward. That a backward has run is known by its recomputes; of
 a micro-batch without checkpointed calls, by a module that is called more often than planned. When a micro-batch has
 checkpointed calls and none of them was recomputed, its forward was given up, by an exception or since nobody wanted its
-gradients, and what follows is the same micro-batch again. The step is over when an optimizer of the model's parameters has stepped.
-Every thread counts for itself.
+gradients, and what follows is the same micro-batch again. The step is over when an optimizer of the model's parameters has stepped,
+other than after a micro-batch where one stepped in the middle of the captured step (adversaries in turn), or inside a backward. Every thread counts for itself.
 """
 
 from __future__ import annotations
@@ -64,10 +64,14 @@ class _Local(threading.local):
 
 
 class Calls:
-    def __init__(self, counts: dict[str, tuple[int, ...]], units: dict[str, tuple[int, ...]]) -> None:
-        """By module, for each micro-batch: how often it is called, and how many of these calls are checkpointed."""
+    def __init__(
+        self, counts: dict[str, tuple[int, ...]], units: dict[str, tuple[int, ...]], early_steps: frozenset = frozenset()
+    ) -> None:
+        """By module, for each micro-batch: how often it is called, and how many of these calls are checkpointed. And after which
+        micro-batches an optimizer steps without ending the step."""
         self._counts = counts
         self._units = units
+        self._early_steps = early_steps
         self._local = _Local()
         self.serial = 0  # of the calls of all threads
 
@@ -101,6 +105,10 @@ class Calls:
         if not position.is_in_model:
             position.begin_again()
 
+    def optimizer_steps(self) -> None:
+        if self._local.position.micro_batch not in self._early_steps:
+            self.end_step()
+
     def end_step(self) -> None:
         position = self._local.position
         rounds = position.rounds
@@ -128,7 +136,7 @@ class Calls:
 
 
 def watch_optimizers(calls: Calls, model: torch.nn.Module):
-    """Ends the step when an optimizer of the model's parameters has stepped. Returns a handle with `remove()`."""
+    """Tells `calls` when an optimizer of the model's parameters steps. Returns a handle with `remove()`."""
     calls_ref = weakref.ref(calls)
     model_ref = weakref.ref(model)
     own: set = set()  # of the model's parameters, by id; looked up anew when an optimizer seems to be another model's
@@ -142,6 +150,8 @@ def watch_optimizers(calls: Calls, model: torch.nn.Module):
         calls, model = calls_ref(), model_ref()
         if calls is None or model is None:
             return
+        if torch._C._current_graph_task_id() != -1:
+            return  # a hook steps it as soon as a gradient is complete: other gradients of the same backward are not
         if not has_own(optimizer):
             own.clear()
             own.update(id(parameter) for parameter in model.parameters())
@@ -156,6 +166,6 @@ def watch_optimizers(calls: Calls, model: torch.nn.Module):
                 "the model is in eval(), its forward ran without gradients, or the plan is of a part that is no longer used.",
                 stacklevel=4,
             )
-        calls.end_step()
+        calls.optimizer_steps()
 
     return optimizer_module.register_optimizer_step_pre_hook(before)

@@ -27,6 +27,7 @@ def check(model: torch.nn.Module, words: PlanWords) -> None:
     _check_modules(model, words)
     _check_parameters(model, words)
     _check_own_checkpoints(model)
+    _check_recorded_checkpoints(words)
     modules = dict(model.named_modules())
     for unit in words.units:
         _check_around(unit.module, modules)
@@ -122,6 +123,14 @@ def _check_own_checkpoints(model) -> None:
         if how:
             _core.fail(name or "(root)", "the model checkpoints itself", expected="a model that leaves that to the plan", got=how,
                        remedy=remedy or "build the model without it")
+
+
+def _check_recorded_checkpoints(words: PlanWords) -> None:
+    if words.checkpointed:
+        outermost = min(words.checkpointed, key=lambda name: len(name.split(".")) if name else 0)
+        _core.fail(outermost or "(root)", "the model checkpoints itself", expected="a model that leaves that to the plan",
+                   got="a call under a checkpoint of the model's own in the captured step",
+                   remedy="take its calls of torch.utils.checkpoint out and capture again, or capture with ignore_checkpointing=True if that is off by now")
 
 
 def _own_checkpoint(module) -> tuple[str, str]:

@@ -37,7 +37,7 @@ class Applied:
     def __init__(self, model: torch.nn.Module, words: PlanWords) -> None:
         self.words = words
         self.model = weakref.ref(model)
-        self.calls = Calls(words.calls, unit_counts(words))
+        self.calls = Calls(words.calls, unit_counts(words), words.early_steps)
         self.audit = None  # who counts what runs, while an audit lasts
         self._places = {unit.buffers: places_of(model, unit.buffers) for unit in words.units if unit.buffers}
         self._rehearsed: dict = {}  # by call and sizes of inputs: whether it uses weights that autocast had cast before

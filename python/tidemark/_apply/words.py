@@ -46,6 +46,8 @@ class PlanWords:
     modules: tuple[tuple[str, str], ...]  # (name, class)
     parameters: tuple[tuple[str, str, tuple[int, ...], bool], ...]  # (name, dtype, sizes, trainable)
     inputs: tuple[tuple[str, tuple[int, ...]], ...]  # (dtype, largest sizes) of the tensors that the model is given; empty: unknown
+    checkpointed: tuple[str, ...]  # modules that ran under checkpoints of the model's own
+    early_steps: frozenset[int]  # micro-batches, but for the last, after which an optimizer steps
     by_call: dict[tuple[str, int, int], UnitWords] = field(default_factory=dict)
 
 
@@ -71,6 +73,8 @@ def read(text: str) -> PlanWords:
         modules=tuple((name, type_) for name, type_ in content["model"]["modules"]),
         parameters=tuple((name, dtype, tuple(sizes), trainable) for name, dtype, sizes, trainable in content["model"]["parameters"]),
         inputs=tuple((dtype, tuple(sizes)) for dtype, sizes in content["model"].get("inputs", ())),
+        checkpointed=tuple(content["model"].get("checkpointed", ())),
+        early_steps=frozenset(content.get("early_steps", ())),
         by_call={(unit.module, unit.micro_batch, unit.call): unit for unit in units},
     )
 

@@ -42,6 +42,17 @@ def optimizers(given) -> list:
     return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
+def steps(listed) -> None:
+    """Of the optimizers, whether one step of theirs is like the next."""
+    for one in listed:
+        if isinstance(one, torch.optim.LBFGS):
+            raise CaptureError(
+                "the optimizer is an LBFGS, which calls its closure as often as values ask for and keeps a history that grows for "
+                f"{one.param_groups[0]['history_size']} iterations, so that no one step tells the memory of the others; capture a "
+                "step with another optimizer"
+            )
+
+
 def is_meta(model) -> bool:
     return any(p.is_meta for p in model.parameters())
 

@@ -143,6 +143,7 @@ class Session:
         checks.model(model, real)
         self.model = model
         self.optimizers = checks.optimizers(optimizer) or state.reachable_optimizers(step_fn, model)
+        checks.steps(self.optimizers)
         self.real = real
         self.options = options
         self.step_fn = step_fn
