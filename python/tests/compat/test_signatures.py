@@ -100,3 +100,62 @@ def test_private_names_that_the_reference_tests_use():
     theirs, _ = _modules("mem_tracker")
     assert {s.name: s.value for s in _ModState} == {s.name: s.value for s in theirs._ModState}
     assert {s.name: s.value for s in _MemRefType} == {s.name: s.value for s in theirs._MemRefType}
+
+
+# Private, and imported by scripts all the same.
+PRIVATE = {
+    "mem_tracker": (
+        "_get_mem_divisor",
+        "_rounding_fn",
+        "_print_snapshot",
+        "_print_snapshot_tabular",
+        "_print_state_snapshots",
+        "_print_state_snapshots_tabular",
+    ),
+    "sac_estimator": ("_SACMetadata", "_SACModMetadata"),
+}
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_private_names_that_scripts_import(name):
+    theirs, ours = _modules(name)
+    for private in PRIVATE[name]:
+        expected = [p for p in _parameters(getattr(theirs, private))]
+        assert _parameters(getattr(ours, private))[: len(expected)] == expected, private
+
+
+def test_private_values_that_scripts_import():
+    theirs, ours = _modules("mem_tracker")
+    assert [member.name for member in ours._UpdateType] == [member.name for member in theirs._UpdateType]
+    assert [ours._rounding_fn(3 << 19, divisor, 1) for divisor in (1, 1 << 20)] == [3 << 19, 1.5]
+    theirs, ours = _modules("sac_estimator")
+    assert ours.OPS_TO_ALWAYS_SKIP == theirs.OPS_TO_ALWAYS_SKIP
+
+
+def test_snapshots_are_printed_as_the_tracker_prints_them(capsys):
+    _, ours = _modules("mem_tracker")
+    x = torch.ones(256)  # 1 KiB
+    tracker = ours.MemTracker()
+    tracker.track_external(x)
+    snapshot = tracker.get_tracker_snapshot()
+    ours._print_snapshot(snapshot, "KiB")
+    printed = capsys.readouterr().out
+    assert "Device: cpu" in printed and "\tTotal: 1.00 KiB" in printed
+    tracker.display_snapshot("current", "KiB")
+    assert capsys.readouterr().out == printed
+    ours._print_state_snapshots_tabular({ours._ModState.PRE_FW: [snapshot]}, "KiB")
+    assert "Pre-Forward #1" in capsys.readouterr().out
+    ours._print_snapshot({}, "B")
+    assert capsys.readouterr().out == "No memory tracked.\n"
+
+
+def test_operators_that_are_always_skipped_are():
+    """The set that scripts import is what the estimator does."""
+    from tidemark import _core
+    from tidemark._capture.op_facts import facts_of
+    from tidemark.compat._settings import settings
+    from tidemark.compat.sac_estimator import OPS_TO_ALWAYS_SKIP
+
+    for func in OPS_TO_ALWAYS_SKIP:
+        _, _, is_skipped = _core.sac_op_traits(func._overloadpacket.__name__, settings().rules)
+        assert is_skipped or facts_of(func).ignored, func

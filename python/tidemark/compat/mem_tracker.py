@@ -59,6 +59,15 @@ class _ModState(_State):
     PEAK_BW = "Peak-Backward"
 
 
+class _UpdateType(enum.Enum):
+    """Why a snapshot changes: a storage came, went, got another category, or another size."""
+
+    ADD = enum.auto()
+    DEL = enum.auto()
+    REF = enum.auto()
+    SIZE = enum.auto()
+
+
 _Snapshot = dict  # device: {category: bytes, "Total": bytes}
 
 
@@ -305,22 +314,15 @@ class MemTracker(TorchDispatchMode):
 
     def display_snapshot(self, type: str = "current", units: str = "B", tabulate: bool = False) -> None:
         """Prints a snapshot; units are B, KiB, MiB or GiB."""
-        divisor = _divisor(units)
-        _print_rows([("", self.get_tracker_snapshot(type))], units, divisor, tabulate)
+        _print_snapshot(self.get_tracker_snapshot(type), units, tabulate)
 
     def display_modulewise_snapshots(self, depth: int = 2, units: str = "B", tabulate: bool = False) -> None:
         """Prints what every module's states held, for modules at most `depth` names deep; the root's name is one."""
-        divisor = _divisor(units)
         for stats in sorted(self.memory_tracking.values(), key=lambda stats: _natural(stats.mod_fqn)):
             if stats.mod_fqn.count(".") + 1 > depth:
                 continue
             print(f"Module: {stats.mod_fqn}")
-            rows = [
-                (f"{state.value} #{number}", snapshot)
-                for state, snapshots in stats.snapshots.items()
-                for number, snapshot in enumerate(snapshots, 1)
-            ]
-            _print_rows(rows, units, divisor, tabulate)
+            _print_state_snapshots(stats.snapshots, units, tabulate)
 
     def reset_mod_stats(self) -> None:
         """Forgets what is known of modules, not what is counted; between two iterations."""
@@ -427,6 +429,38 @@ def _print_rows(rows, units: str, divisor: int, tabulate: bool) -> None:
                 print(f"Device: {device}")
                 for kind, size in counts.items():
                     print(f"\t{kind.value if isinstance(kind, _RefType) else kind}: {_amount(size, units, divisor)}")
+
+
+# The names under which scripts call these.
+_get_mem_divisor = _divisor
+
+
+def _rounding_fn(value: int, divisor: int, precision: int) -> float | int:
+    return round(value / divisor, precision) if divisor > 1 else value
+
+
+def _print_snapshot(snapshot: _Snapshot, units: str, tabulate: bool = False) -> None:
+    divisor = _divisor(units)
+    if snapshot:
+        _print_rows([("", snapshot)], units, divisor, tabulate)
+    else:
+        print("No memory tracked.")
+
+
+def _print_snapshot_tabular(snapshot: _Snapshot, units: str) -> None:
+    _print_snapshot(snapshot, units, tabulate=True)
+
+
+def _print_state_snapshots(snapshots: dict[_State, list[_Snapshot]], units: str, tabulate: bool = False) -> None:
+    _print_rows(_rows_of(snapshots), units, _divisor(units), tabulate)
+
+
+def _print_state_snapshots_tabular(snapshots: dict[_State, list[_Snapshot]], units: str) -> None:
+    _print_state_snapshots(snapshots, units, tabulate=True)
+
+
+def _rows_of(snapshots: dict[_State, list[_Snapshot]]) -> list:
+    return [(f"{state.value} #{number}", snapshot) for state, listed in snapshots.items() for number, snapshot in enumerate(listed, 1)]
 
 
 def print_table(header: list[str], rows: list[list[Any]]) -> None:

@@ -18,7 +18,7 @@ from . import _label
 
 __all__ = ["MemoryProfileDispatchMode", "MemoryTracker"]
 
-_MB = 1 << 20
+BYTES_PER_MB = _MB = 1 << 20
 # What a file of the tracker holds, and the attributes that it is read into.
 _FILED = {
     "memories_allocated": "memories_allocated",

@@ -16,16 +16,47 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import SAC_IGNORED_OPS
 
 from .. import _core
 from .._capture.op_facts import facts_of
 from ._settings import settings
 from .common_utils import get_untyped_storages
-from .mem_tracker import _rounded, print_table
+from .mem_tracker import _PYTORCH_MIN_ALLOCATE, _rounded, print_table  # noqa: F401
 from .mod_tracker import ModTracker
 from .runtime_estimator import _active_fake_mode, _time_of
 
 __all__ = ["SACEstimator", "SACStats", "MSPS", "SACTradeOffStats", "SACGreedyOrderMeta"]
+
+# Not counted as operators of a module: those that selective checkpointing does not see, and three more.
+OPS_TO_ALWAYS_SKIP = SAC_IGNORED_OPS | {
+    torch.ops.aten.clone.default,
+    torch.ops.aten.lift_fresh.default,
+    torch.ops.profiler._record_function_exit._RecordFunction,
+}
+
+
+@dataclass
+class _SACMetadata:
+    """An operator as scripts describe it; `inplace_info` is empty, or the operator and the one whose result it changes."""
+
+    func: Any
+    time_taken: float
+    memory_used: float
+    curr_idx: int
+    output_ids: tuple[int, ...]
+    inplace_info: tuple[int, ...]
+    is_view_like: bool
+    is_rand_op: bool
+
+
+@dataclass
+class _SACModMetadata:
+    """A module as scripts describe it: where its operators begin, and what they are."""
+
+    start_idx: int
+    force_store_random: bool
+    sac_metadata: list[_SACMetadata]
 
 
 @dataclass
