@@ -96,3 +96,16 @@ def test_ops_that_cannot_be_measured_are_warned_of(capsys):
         tidemark.fit(step, model, optimizer, budget="1GB")
     assert f" Note: {says}." in capsys.readouterr().out
     tidemark.remove(model)
+
+
+def test_batch_norm_under_autocast_is_measured():
+    """Its backward runs only on statistics of the types that its forward makes."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU())
+
+    def step():
+        model.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = model(torch.ones(4, 8)).sum()
+        loss.backward()
+
+    assert tidemark.capture(step, model, mode="fake").unmeasured == []
