@@ -28,6 +28,20 @@ class Inherited(Block):
     pass
 
 
+class ByForward(Block):
+    """Larger batches in two halves, which are no calls of the module."""
+
+    def forward(self, x):
+        return torch.cat([self.forward(half) for half in x.chunk(2)]) if len(x) > 16 else super().forward(x)
+
+
+class ByCall(Block):
+    """Likewise; and these are."""
+
+    def forward(self, x):
+        return torch.cat([self(half) for half in x.chunk(2)]) if len(x) > 16 else super().forward(x)
+
+
 class Model(nn.Module):
     """Calls a block of each class, that of the subclass three times."""
 
@@ -39,9 +53,9 @@ class Model(nn.Module):
         return self.inherited(self.scaled(self.scaled(self.scaled(self.block(x)))))
 
 
-def built():
+def built(make=Model):
     torch.manual_seed(0)
-    model = Model()
+    model = make()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     data = torch.randn(32, 16)
 
@@ -86,6 +100,30 @@ def test_a_forward_that_calls_its_base_classs_is_one_call(step, chosen):
     report = tidemark.audit(run, model)
     assert report.agrees and [unit.recomputes for unit in report.units] == [1] * len(chosen)
     tidemark.remove(model)
+
+
+@pytest.mark.parametrize("kind, calls", [(ByForward, (1, 1)), (ByCall, (3, 3))])
+def test_a_forward_that_calls_itself(kind, calls):
+    def make():
+        return nn.Sequential(kind(), kind(), nn.Tanh())
+
+    model, optimizer, run = built(make)
+    recorded = tidemark.capture(run, model, optimizer, workspace=False)
+    first, second = calls_of(recorded, "0"), calls_of(recorded, "1")
+    assert (len(first), len(second)) == calls
+    # the whole of one module; of the other one nothing, or only its last half
+    for chosen in ([first[0]], [second[0]], [first[0], second[-1]]):
+        plan = tidemark.Plan([(call, []) for call in chosen], step=recorded)
+        assert plan.check(recorded) == []
+        plain, _, plain_step = built(make)
+        model, _, run = built(make)
+        plan.apply(model)
+        for _ in range(2):
+            plain_step()
+            run()
+        assert same(plain, model)
+        assert tidemark.audit(run, model).agrees
+        tidemark.remove(model)
 
 
 def test_a_class_whose_forward_somebody_else_exchanges(step):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 import weakref
@@ -9,7 +10,7 @@ import weakref
 import torch
 
 from .. import _core
-from . import attributes, chance, region
+from . import attributes, chance, forwards, region
 from .attributes import Attributes
 from .buffers import Snapshot, places_of
 from .caches import Caches, take_out
@@ -24,11 +25,14 @@ from .words import PlanWords, UnitWords, unit_counts
 
 
 class _Now(threading.local):
-    inside: tuple = ()  # modules whose call is under a checkpoint
+    running: tuple = ()  # modules of plans that are being called, by id
+    is_inside: bool = False  # a call is under a checkpoint
     recomputing: bool = False
 
 
 _now = _Now()
+_OUR_FILES = frozenset((__file__, forwards.__file__))
+_MODULE_FILE = torch.nn.Module._call_impl.__code__.co_filename
 
 
 class Applied:
@@ -89,13 +93,18 @@ class Applied:
         model = self.model()
         if model is None or not model.training:
             return forward(module, *args, **kwargs)
-        if id(module) in _now.inside:
-            return forward(module, *args, **kwargs)  # its class's forward calls that of a base class
+        outside = _now.running
+        if id(module) in outside and not _is_called():
+            return forward(module, *args, **kwargs)  # its forward calls itself: no call of the module
         micro_batch, index = self.calls.next(name)
         unit = self.words.by_call.get((name, micro_batch, index))
-        if unit is None or _now.inside:
-            return self._plain(forward, module, args, kwargs)
-        return self._checkpointed(unit, forward, module, args, kwargs)
+        _now.running = (*outside, id(module))
+        try:
+            if unit is None or _now.is_inside:
+                return self._plain(forward, module, args, kwargs)
+            return self._checkpointed(unit, forward, module, args, kwargs)
+        finally:
+            _now.running = outside
 
     def _plain(self, forward, module, args, kwargs):
         try:
@@ -188,6 +197,14 @@ def _other_tensors(unit: UnitWords, packed: int, expected: int) -> DriftError:
     )
 
 
+def _is_called() -> bool:
+    """Whether the forward at hand was reached through the module's `__call__`, as what a capture counts, rather than by `.forward(...)`."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in _OUR_FILES:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename == _MODULE_FILE
+
+
 class _Worded:
     """PyTorch found that a recompute saved something else."""
 
@@ -250,13 +267,13 @@ class _Call:
             args, kwargs = copied(args, kwargs)
         if self.caches is not None:
             args, kwargs = self.caches.put_into(args, kwargs)
-        outside = _now.inside, _now.recomputing
-        _now.inside = (*outside[0], id(self.module))
+        outside = _now.is_inside, _now.recomputing
+        _now.is_inside = True
         if self.is_first:
             try:
                 return self.forward(self.module, *args, **kwargs)
             finally:
-                _now.inside = outside[0]
+                _now.is_inside = outside[0]
         _now.recomputing = True
         if not self.is_counted:
             self.is_counted = True
@@ -278,7 +295,7 @@ class _Call:
                 after.put_back()
             if found is not None:
                 attributes.restore(found)
-            _now.inside, _now.recomputing = outside
+            _now.is_inside, _now.recomputing = outside
 
 
 _CALLER = _Call.__call__.__code__
