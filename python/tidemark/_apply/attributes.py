@@ -9,23 +9,52 @@ from __future__ import annotations
 
 import collections
 import weakref
+from operator import is_
 
 import torch
 
 from .caches import Elsewhere
 
-_modules: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module: the attributes of all modules in it
+_modules: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module: it and all modules in it
 _OF_ALL = frozenset(torch.nn.Module().__dict__) - {"training"} | {"forward"}  # parameters, buffers, hooks: not a forward's to exchange
 _PLAIN = frozenset((int, float, bool, str, bytes, complex, tuple, frozenset, type(None), torch.dtype, torch.device, torch.Size))
 _LISTS = frozenset((list, collections.deque))
 _CONTAINERS = _LISTS | {dict, collections.OrderedDict, collections.defaultdict, set}
-_GONE = object()
+_OTHERS = object()  # stands for the program's own objects
 
 
-def _held(module: torch.nn.Module) -> list:
+class _Owner:
+    """One module: which of its attributes a forward may exchange. Every call asks for it, so that the names are kept."""
+
+    __slots__ = ("_module", "_count", "names")
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._module = weakref.ref(module)
+        self._count = -1
+        self.names: list = []
+
+    @property
+    def attributes(self) -> dict:
+        module = self._module()
+        return {} if module is None else module.__dict__
+
+    def values(self) -> list:
+        """By name."""
+        attributes = self.attributes
+        if len(attributes) == self._count:
+            try:
+                return [attributes[name] for name in self.names]
+            except KeyError:
+                pass
+        self._count = len(attributes)
+        self.names = [name for name in attributes if name not in _OF_ALL]
+        return [attributes[name] for name in self.names]
+
+
+def _owners(module: torch.nn.Module) -> list:
     found = _modules.get(module)
     if found is None:
-        found = _modules[module] = [owner.__dict__ for owner in module.modules()]
+        found = _modules[module] = [_Owner(owner) for owner in module.modules()]
     return found
 
 
@@ -64,51 +93,58 @@ class Attributes:
     def __init__(self, module: torch.nn.Module) -> None:
         self._before = []
         self._with_graph = []
-        for attributes in _held(module):
-            before = {}
-            for name, value in attributes.items():
-                if name in _OF_ALL:
-                    continue
-                kind = type(value)
-                if kind in _PLAIN:
-                    before[name] = value
-                elif kind in _CONTAINERS:
-                    before[name] = _Copied(value)
-                elif isinstance(value, torch.Tensor):
-                    if value.grad_fn is None:
-                        before[name] = value
-                    else:
-                        before[name] = Elsewhere(value)
-                        self._with_graph.append((attributes, before, name))
-            self._before.append(before)
+        for owner in _owners(module):
+            values = owner.values()
+            if not _PLAIN.issuperset(map(type, values)):
+                self._freeze(owner, values)
+            self._before.append((owner, owner.names, values))
+
+    def _freeze(self, owner: _Owner, values: list) -> None:
+        for i, value in enumerate(values):
+            kind = type(value)
+            if kind in _PLAIN:
+                continue
+            if kind in _CONTAINERS:
+                values[i] = _Copied(value)
+            elif not isinstance(value, torch.Tensor):
+                values[i] = _OTHERS
+            elif value.grad_fn is not None:
+                values[i] = Elsewhere(value)
+                self._with_graph.append((owner, owner.names[i], values, i))
 
     def end_forward(self) -> None:
         """What the call has not exchanged it may have read: its values are kept, without its graph."""
-        for attributes, before, name in self._with_graph:
-            value = attributes.get(name)
-            if value is not None and before[name].ref() is value:
-                before[name] = value.detach().requires_grad_(value.requires_grad)
+        for owner, name, values, i in self._with_graph:
+            value = owner.attributes.get(name)
+            if value is not None and values[i].ref() is value:
+                values[i] = value.detach().requires_grad_(value.requires_grad)
         self._with_graph = None
 
-    def exchange(self, module: torch.nn.Module) -> list:
+    def exchange(self) -> list:
         """Puts what the forward found in its place. Returns what was there, for `restore`."""
         now = []
-        for attributes, before in zip(_held(module), self._before):
-            kept = {name: value for name, value in attributes.items() if name not in _OF_ALL}
-            now.append((attributes, kept))
-            for name, value in kept.items():
-                if name not in before and (type(value) in _PLAIN or type(value) in _CONTAINERS or isinstance(value, torch.Tensor)):
-                    del attributes[name]
-            for name, value in before.items():
-                if kept.get(name, _GONE) is not value:
-                    attributes[name] = value.thaw() if type(value) in (Elsewhere, _Copied) else value
+        for owner, names, values in self._before:
+            current = owner.values()
+            now.append((owner, owner.names, current))
+            if owner.names is names and all(map(is_, current, values)):
+                continue
+            for name, value in zip(owner.names, current):
+                if name not in names and (type(value) in _PLAIN or type(value) in _CONTAINERS or isinstance(value, torch.Tensor)):
+                    del owner.attributes[name]
+            for name, value in zip(names, values):
+                if value is not _OTHERS:
+                    owner.attributes[name] = value.thaw() if type(value) in (Elsewhere, _Copied) else value
         return now
 
 
 def restore(now: list) -> None:
-    for attributes, kept in now:
-        for name in [name for name in attributes if name not in _OF_ALL and name not in kept]:
-            del attributes[name]
-        for name, value in kept.items():
-            if attributes.get(name, _GONE) is not value:
-                attributes[name] = value
+    for owner, names, values in now:
+        current = owner.values()
+        if owner.names is names and all(map(is_, current, values)):
+            continue
+        for name in owner.names:
+            if name not in names:
+                del owner.attributes[name]
+        for name, value in zip(names, values):
+            if owner.attributes.get(name, _OTHERS) is not value:
+                owner.attributes[name] = value

@@ -286,7 +286,7 @@ class _Call:
             if self.before is not None:
                 after = Snapshot(self.places)
                 self.before.put_back()
-            found = self.attributes.exchange(self.module)
+            found = self.attributes.exchange()
             return self.forward(self.module, *args, **kwargs)
         except torch.utils.checkpoint.CheckpointError as error:
             raise _Worded(self.unit)(error) from error
