@@ -1,42 +1,51 @@
 """Attributes of modules: a recompute sees them as its forward did, and leaves them as it finds them.
 
 A counter that the forward moves would be moved twice otherwise, and a layer that depends on it would compute something else; a loss that
-is stored beside the result (`self.aux = ...`) would be exchanged for the recompute's, whose graph no backward frees. Numbers, words, tensors
-and what lists, dictionaries and sets hold are put back; other objects are the program's.
+is stored beside the result (`self.aux = ...`) would be exchanged for the recompute's, whose graph no backward frees. Numbers, words, tensors,
+what containers hold, and the attributes of the program's own objects are put back.
+
+Nothing that is kept here has a graph: that of one step could hold the step before, and so on.
 """
 
 from __future__ import annotations
 
-import collections
+import types
 import weakref
+from collections import deque
 from operator import is_
 
 import torch
 
-from .caches import Elsewhere
+from . import unchanged
+from .containers import copy_of
 
 _modules: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by module: it and all modules in it
 _OF_ALL = frozenset(torch.nn.Module().__dict__) - {"training"} | {"forward"}  # parameters, buffers, hooks: not a forward's to exchange
-_PLAIN = frozenset((int, float, bool, str, bytes, complex, tuple, frozenset, type(None), torch.dtype, torch.device, torch.Size))
-_LISTS = frozenset((list, collections.deque))
-_CONTAINERS = _LISTS | {dict, collections.OrderedDict, collections.defaultdict, set}
-_OTHERS = object()  # stands for the program's own objects
+_PLAIN = frozenset((int, float, bool, str, bytes, complex, frozenset, type(None), torch.dtype, torch.device, torch.Size))
+_CONTAINERS = (list, dict, set, deque, tuple)
+_NO_STATES = (torch.nn.Module, type, types.FunctionType, types.MethodType, types.ModuleType)
+_OTHERS = object()  # stands for what is not put back
 
 
 class _Owner:
     """One module: which of its attributes a forward may exchange. Every call asks for it, so that the names are kept."""
 
-    __slots__ = ("_module", "_count", "names")
+    __slots__ = ("_module", "_count", "_children", "names")
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._module = weakref.ref(module)
         self._count = -1
+        self._children = tuple(map(id, module._modules.values()))
         self.names: list = []
 
     @property
     def attributes(self) -> dict:
         module = self._module()
         return {} if module is None else module.__dict__
+
+    def has_other_children(self) -> bool:
+        children = self.attributes.get("_modules", ())
+        return bool(children or self._children) and tuple(map(id, children.values())) != self._children
 
     def values(self) -> list:
         """By name."""
@@ -50,101 +59,133 @@ class _Owner:
         self.names = [name for name in attributes if name not in _OF_ALL]
         return [attributes[name] for name in self.names]
 
+    def is_made_by_hook(self, name: str) -> bool:
+        """A weight that a hook computes before each forward (weight_norm, spectral_norm): nobody reads the old one."""
+        return any(getattr(hook, "name", None) == name for hook in self.attributes.get("_forward_pre_hooks", {}).values())
+
 
 def _owners(module: torch.nn.Module) -> list:
     found = _modules.get(module)
-    if found is None:
+    if found is None or any(owner.has_other_children() for owner in found):
+        unchanged.forget(module)
         found = _modules[module] = [_Owner(owner) for owner in module.modules()]
     return found
 
 
-class _Copied:
-    """A container as it was. Holds no tensor that has a graph: that of one step could hold the step before, and so on."""
+def _lean(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.grad_fn is None else tensor.detach().requires_grad_()
 
-    __slots__ = ("items",)
+
+class _Copied:
+    """A container as it was."""
+
+    __slots__ = ("_items",)
 
     def __init__(self, container) -> None:
-        self.items = _exchanged(container, lambda item: Elsewhere(item) if _has_graph(item) else item)
+        self._items = copy_of(container, _lean)
 
     def thaw(self):
-        return _exchanged(self.items, lambda item: item.thaw() if type(item) is Elsewhere else item)
+        return copy_of(self._items, _lean)
 
 
-def _exchanged(container, exchange):
-    copied = container.copy()
-    if type(copied) in _LISTS:
-        for i, item in enumerate(copied):
-            copied[i] = exchange(item)
-    elif type(copied) is not set:
-        for key, item in copied.items():
-            copied[key] = exchange(item)
-    return copied
+class _State:
+    """An object of the program's own with the attributes that it had. Held weakly, since others may be in it by and by."""
+
+    __slots__ = ("ref", "attributes")
+
+    def __init__(self, value) -> None:
+        self.ref = weakref.ref(value)
+        self.attributes = {name: _frozen(item, None) for name, item in vars(value).items()}
+
+    def put_back(self, value) -> dict | None:
+        """What the object has now, if it is something else."""
+        attributes = vars(value)
+        if len(attributes) == len(self.attributes) and all(map(is_, attributes.values(), self.attributes.values())):
+            return None
+        now = dict(attributes)
+        for name in now:
+            if name not in self.attributes:
+                del attributes[name]
+        for name, item in self.attributes.items():
+            if item is not _OTHERS:
+                attributes[name] = item.thaw() if type(item) is _Copied else item
+        return now
 
 
-def _has_graph(value) -> bool:
-    return isinstance(value, torch.Tensor) and value.grad_fn is not None
+def _frozen(value, seen: set | None):
+    """What is kept of a value; `seen` are the objects that are kept already, None inside of one."""
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, torch.Tensor):
+        return _lean(value)
+    if isinstance(value, _CONTAINERS):
+        return value if type(value) is tuple and _PLAIN.issuperset(map(type, value)) else _Copied(value)
+    if seen is None or id(value) in seen or isinstance(value, _NO_STATES) or type(getattr(value, "__dict__", None)) is not dict:
+        return _OTHERS
+    if type(value).__name__.endswith("Config"):
+        return _OTHERS  # settings of many modules, which no forward changes
+    try:
+        seen.add(id(value))
+        return _State(value)
+    except TypeError:  # nobody can hold it weakly
+        return _OTHERS
 
 
 class Attributes:
     """The attributes of a module and of all in it, as the forward of a call finds them."""
 
-    __slots__ = ("_before", "_with_graph")
+    __slots__ = ("_before",)
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._before = []
-        self._with_graph = []
+        is_root = True
+        seen: set = set()
         for owner in _owners(module):
             values = owner.values()
             if not _PLAIN.issuperset(map(type, values)):
-                self._freeze(owner, values)
+                for i, value in enumerate(values):
+                    if type(value) not in _PLAIN:
+                        values[i] = _OTHERS if not is_root and owner.is_made_by_hook(owner.names[i]) else _frozen(value, seen)
+            is_root = False
             self._before.append((owner, owner.names, values))
-
-    def _freeze(self, owner: _Owner, values: list) -> None:
-        for i, value in enumerate(values):
-            kind = type(value)
-            if kind in _PLAIN:
-                continue
-            if kind in _CONTAINERS:
-                values[i] = _Copied(value)
-            elif not isinstance(value, torch.Tensor):
-                values[i] = _OTHERS
-            elif value.grad_fn is not None:
-                values[i] = Elsewhere(value)
-                self._with_graph.append((owner, owner.names[i], values, i))
-
-    def end_forward(self) -> None:
-        """What the call has not exchanged it may have read: its values are kept, without its graph."""
-        for owner, name, values, i in self._with_graph:
-            value = owner.attributes.get(name)
-            if value is not None and values[i].ref() is value:
-                values[i] = value.detach().requires_grad_(value.requires_grad)
-        self._with_graph = None
 
     def exchange(self) -> list:
         """Puts what the forward found in its place. Returns what was there, for `restore`."""
         now = []
         for owner, names, values in self._before:
             current = owner.values()
-            now.append((owner, owner.names, current))
+            states: list = []
+            now.append((owner, owner.names, current, states))
             if owner.names is names and all(map(is_, current, values)):
                 continue
+            attributes = owner.attributes
             for name, value in zip(owner.names, current):
-                if name not in names and (type(value) in _PLAIN or type(value) in _CONTAINERS or isinstance(value, torch.Tensor)):
-                    del owner.attributes[name]
+                if name not in names and not isinstance(value, _NO_STATES):
+                    del attributes[name]
             for name, value in zip(names, values):
-                if value is not _OTHERS:
-                    owner.attributes[name] = value.thaw() if type(value) in (Elsewhere, _Copied) else value
+                if type(value) is _State:
+                    state = value.ref()
+                    if state is not None:
+                        attributes[name] = state
+                        states.append((state, value.put_back(state)))
+                elif value is not _OTHERS:
+                    attributes[name] = value.thaw() if type(value) is _Copied else value
         return now
 
 
 def restore(now: list) -> None:
-    for owner, names, values in now:
+    for owner, names, values, states in now:
+        for state, found in states:
+            if found is not None:
+                vars(state).clear()
+                vars(state).update(found)
         current = owner.values()
         if owner.names is names and all(map(is_, current, values)):
             continue
+        attributes = owner.attributes
         for name in owner.names:
             if name not in names:
-                del owner.attributes[name]
+                del attributes[name]
         for name, value in zip(names, values):
-            if owner.attributes.get(name, _OTHERS) is not value:
-                owner.attributes[name] = value
+            if attributes.get(name, _OTHERS) is not value:
+                attributes[name] = value

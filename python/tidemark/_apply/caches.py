@@ -38,7 +38,7 @@ class _Frozen:
         is_changed = any(now.get(name) is not value for name, value in self.attributes.items() if value is None or isinstance(value, torch.Tensor))
         for name, value in self.attributes.items():
             if isinstance(value, torch.Tensor) and not is_changed:
-                self.attributes[name] = Elsewhere(value)
+                self.attributes[name] = _Elsewhere(value)
             else:
                 _lean(value)
         self.source = None
@@ -49,7 +49,7 @@ class _Frozen:
         return made
 
 
-class Elsewhere:
+class _Elsewhere:
     """A tensor that somebody else holds, or nobody. Then its sizes are left: who computes with it is told by PyTorch."""
 
     __slots__ = ("ref", "sizes")
@@ -95,7 +95,7 @@ def _thaw(value):
         return [_thaw(item) for item in value]
     if type(value) is dict:
         return {key: _thaw(item) for key, item in value.items()}
-    return value.thaw() if type(value) in (_Frozen, Elsewhere) else value
+    return value.thaw() if type(value) in (_Frozen, _Elsewhere) else value
 
 
 class Caches:

@@ -16,6 +16,7 @@ import torch
 # What is never a container, and what nearly all arguments are. Asked first, for every argument of every call.
 _SINGLE = frozenset((torch.Tensor, torch.nn.Parameter, type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device))
 _DEPTH = 8  # as far as a capture looks
+_LEAN = -1  # beside the copies by id: what to do with tensors
 
 
 def copied(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -39,8 +40,16 @@ def _are_single(values) -> bool:
     return True
 
 
+def copy_of(container, lean):
+    """A copy of a container and of those in it, with `lean(tensor)` for each tensor."""
+    return _copy(container, {_LEAN: lean}, 0)
+
+
 def _copy(value, made: dict, depth: int):
-    if type(value) in _SINGLE or isinstance(value, (torch.Tensor, torch.nn.Module)) or depth > _DEPTH:
+    if isinstance(value, torch.Tensor):
+        lean = made.get(_LEAN)
+        return value if lean is None else lean(value)
+    if type(value) in _SINGLE or isinstance(value, torch.nn.Module) or depth > _DEPTH:
         return value
     if isinstance(value, tuple):
         return _copy_tuple(value, made, depth)

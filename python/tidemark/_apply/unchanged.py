@@ -36,6 +36,12 @@ def _weights_of(module: torch.nn.Module) -> list:
         return []
 
 
+def forget(module: torch.nn.Module) -> None:
+    """Of a module with other modules in it than before."""
+    _buffers.pop(module, None)
+    _weights.pop(module, None)
+
+
 def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 

@@ -254,7 +254,6 @@ class _Call:
     def end_forward(self, held: tuple) -> None:
         self.is_first = False
         self.kwargs = self.held_kwargs
-        self.attributes.end_forward()
         if self.caches is not None:
             self.caches.end_forward()
         restored = frozenset((id(ref()), name) for ref, name in self.places or ())
