@@ -19,6 +19,7 @@
 #include "tidemark/base/error.h"
 #include "tidemark/cost/step_cost.h"
 #include "tidemark/device/catalog.h"
+#include "totals.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -38,7 +39,8 @@ struct CostOf {
 
 double ms(std::int64_t ps) { return static_cast<double>(ps) / static_cast<double>(kPsPerMs); }
 
-// With the keys of `tidemark time --json`.
+}  // namespace
+
 nb::dict to_python(const cost::Total& total) {
   nb::dict dict;
   dict["ms"] = ms(total.time_ps);
@@ -51,11 +53,21 @@ nb::dict to_python(const cost::Total& total) {
   return dict;
 }
 
+UnpricedRows unpriced_rows(const Step& step, const std::vector<cost::UnpricedOp>& ops) {
+  UnpricedRows rows;
+  for (const cost::UnpricedOp& op : ops) rows.emplace_back(step.text(op.name), op.count, op.bytes);
+  return rows;
+}
+
+namespace {
+
 nb::dict passes_to_python(const CostOf& self) {
   nb::dict dict;
   for (std::size_t kind = 0; kind < step::kPassKindNames.size(); ++kind) {
     nb::dict total = to_python(self.cost.passes[kind]);
     total["step_ms"] = ms(self.cost.pass_ps[kind]);
+    total["step_low_ms"] = ms(self.cost.pass_interval[kind].low_ps);
+    total["step_high_ms"] = ms(self.cost.pass_interval[kind].high_ps);
     dict[nb::cast(step::kPassKindNames[kind])] = total;
   }
   return dict;
@@ -82,11 +94,8 @@ nb::dict ops_to_python(const CostOf& self) {
   return dict;
 }
 
-std::vector<std::tuple<std::string, std::int64_t, std::int64_t>> unpriced_to_python(const CostOf& self) {
-  const Step& step = nb::cast<const Step&>(self.step);
-  std::vector<std::tuple<std::string, std::int64_t, std::int64_t>> rows;
-  for (const cost::UnpricedOp& op : self.cost.unpriced) rows.emplace_back(step.text(op.name), op.count, op.bytes);
-  return rows;
+UnpricedRows unpriced_to_python(const CostOf& self) {
+  return unpriced_rows(nb::cast<const Step&>(self.step), self.cost.unpriced);
 }
 
 nb::dict total_of(const CostOf& self, const std::vector<OpId>& ops) {
@@ -121,6 +130,10 @@ void bind_cost(nb::module_& m) {
           "step_ms", [](const CostOf& self) { return ms(self.cost.step_ps); },
           "The whole step: in each pass the slower of host and device decides.")
       .def_prop_ro(
+          "step_interval_ms",
+          [](const CostOf& self) { return std::pair(ms(self.cost.step.low_ps), ms(self.cost.step.high_ps)); },
+          "From where to where `step_ms` may be.")
+      .def_prop_ro(
           "host_ms", [](const CostOf& self) { return ms(self.cost.host_ps); }, "What the host needs to issue the ops.")
       .def_prop_ro(
           "sum", [](const CostOf& self) { return to_python(self.cost.all); },
@@ -130,7 +143,7 @@ void bind_cost(nb::module_& m) {
           "modelled_ms, and how many unpriced_ops of how many unpriced_bytes are in none of them.")
       .def_prop_ro("passes", &passes_to_python,
                    nb::for_getter(nb::sig("def passes(self) -> dict[str, dict[str, float]]")),
-                   "The same for each kind of pass, and its part of `step_ms`.")
+                   "The same for each kind of pass, and its part of `step_ms` with step_low_ms and step_high_ms.")
       .def_prop_ro("ops", &ops_to_python, nb::for_getter(nb::sig("def ops(self) -> dict[str, list[typing.Any]]")),
                    "By op, as columns of equal length: ms, spread_ms (how far off that may be), source (\"modelled\",\n"
                    "\"measured\", \"free\" or \"unpriced\") and family.")

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
@@ -19,6 +20,7 @@
 #include "tidemark/device/device.h"
 #include "tidemark/planner/frontier.h"
 #include "tidemark/report/text_layout.h"
+#include "totals.h"
 #include "words.h"
 
 namespace nb = nanobind;
@@ -52,7 +54,8 @@ SearchOptions make_options(std::int64_t reserve_bytes, std::string_view against,
 struct FrontierOf {
   planner::Frontier frontier;
   std::int64_t reserve_bytes = 0;
-  std::int64_t step_ps = 0;
+  cost::Total ops;
+  UnpricedRows unpriced;
   std::string device;
 };
 
@@ -64,7 +67,7 @@ FrontierOf find_frontier(const Step& step, const device::Device& device, const S
   options.budget_count = budgets;
   if (max_work > 0) options.max_work = max_work;
   return {planner::find_frontier(planner::PreparedStep(step, cost, wishes.options()), options), wishes.reserve_bytes,
-          cost.all.time_ps, device.name};
+          cost.all, unpriced_rows(step, cost.unpriced), device.name};
 }
 
 nb::list points_to_python(const FrontierOf& self) {
@@ -74,6 +77,8 @@ nb::list points_to_python(const FrontierOf& self) {
     dict["budget_bytes"] = point.budget_bytes + self.reserve_bytes;
     dict["peak_bytes"] = point.peak_bytes;
     dict["recompute_ms"] = ms(point.recompute_ps);
+    dict["recompute_low_ms"] = ms(point.interval.low_ps);
+    dict["recompute_high_ms"] = ms(point.interval.high_ps);
     dict["bound_ms"] = ms(point.bound_ps);
     dict["proved"] = point.is_proved();
     dict["units"] = point.unit_count;
@@ -117,10 +122,10 @@ void bind_frontier(nb::module_& m) {
                   "always_save: typing.Sequence[str], never_save: typing.Sequence[str], ranks: int, ranks_per_node: "
                   "int = 0) -> None"));
   nb::class_<FrontierOf>(m, "Frontier", "What recomputing costs at least, budget by budget.")
-      .def_prop_ro(
-          "points", &points_to_python, nb::for_getter(nb::sig("def points(self) -> list[dict[str, typing.Any]]")),
-          "Dicts of budget_bytes (with the reserve), peak_bytes, recompute_ms, bound_ms, proved and units, by\n"
-          "budget.")
+      .def_prop_ro("points", &points_to_python,
+                   nb::for_getter(nb::sig("def points(self) -> list[dict[str, typing.Any]]")),
+                   "Dicts of budget_bytes (with the reserve), peak_bytes, recompute_ms with recompute_low_ms and\n"
+                   "recompute_high_ms, bound_ms, proved and units, by budget.")
       .def_prop_ro("missing", &missing_to_python, nb::for_getter(nb::sig("def missing(self) -> list[tuple[int, int]]")),
                    "With full=True: the first and last of budgets that the limit left without an answer.")
       .def_prop_ro(
@@ -133,7 +138,14 @@ void bind_frontier(nb::module_& m) {
       .def_prop_ro("is_full", [](const FrontierOf& self) { return self.frontier.is_full; })
       .def_prop_ro("reserve_bytes", [](const FrontierOf& self) { return self.reserve_bytes; })
       .def_prop_ro(
-          "step_ms", [](const FrontierOf& self) { return ms(self.step_ps); }, "The sum of the step's op times.")
+          "step_ms", [](const FrontierOf& self) { return ms(self.ops.time_ps); }, "The sum of the step's op times.")
+      .def_prop_ro(
+          "step_ops", [](const FrontierOf& self) { return to_python(self.ops); },
+          nb::for_getter(nb::sig("def step_ops(self) -> dict[str, float]")),
+          "The same as `StepCost.sum` has it: with its interval, and where it comes from.")
+      .def_prop_ro(
+          "unpriced", [](const FrontierOf& self) { return self.unpriced; },
+          "(name, count, bytes) of the step's ops that have no price and count as nothing.")
       .def_prop_ro("device", [](const FrontierOf& self) { return self.device; })
       .def("__repr__", [](const FrontierOf& self) {
         return fmt::format("<Frontier: {} points from {} to {} bytes>", self.frontier.points.size(),

@@ -5,6 +5,7 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <filesystem>
@@ -27,6 +28,7 @@
 #include "tidemark/report/explain_report.h"
 #include "tidemark/report/plan_files.h"
 #include "tidemark/report/plan_report.h"
+#include "totals.h"
 #include "words.h"
 
 namespace nb = nanobind;
@@ -154,6 +156,17 @@ void bind_result(nb::module_& m) {
           "recompute_ms", [](const ResultOf& self) { return ms(self.result.recompute_ps); },
           "What the plan costs beyond plain training.")
       .def_prop_ro(
+          "recompute", [](const ResultOf& self) { return to_python(self.result.recompute); },
+          nb::for_getter(nb::sig("def recompute(self) -> dict[str, float]")),
+          "The same as `StepCost.sum` has it: with its interval, and the ops without a price that run again.")
+      .def_prop_ro(
+          "step_ops", [](const ResultOf& self) { return to_python(self.cost.all); },
+          nb::for_getter(nb::sig("def step_ops(self) -> dict[str, float]")), "And of the step's ops.")
+      .def_prop_ro(
+          "unpriced",
+          [](const ResultOf& self) { return unpriced_rows(nb::cast<const Step&>(self.step), self.cost.unpriced); },
+          "(name, count, bytes) of the step's ops that have no price and count as nothing.")
+      .def_prop_ro(
           "bound_ms", [](const ResultOf& self) { return ms(self.result.bound_ps); }, "No plan that fits takes less.")
       .def_prop_ro(
           "step_ms", [](const ResultOf& self) { return ms(self.cost.all.time_ps); }, "The sum of the step's op times.")
@@ -171,8 +184,8 @@ void bind_result(nb::module_& m) {
       .def_prop_ro(
           "policies", [](const ResultOf& self) { return policies_to_python(self.result.policies); },
           nb::for_getter(nb::sig("def policies(self) -> list[dict[str, typing.Any]]")),
-          "What the plans that people write by hand come to, as dicts of policy, peak_bytes, recompute_ms and\n"
-          "fits.")
+          "What the plans that people write by hand come to, as dicts of policy, peak_bytes, recompute_ms,\n"
+          "recompute_low_ms, recompute_high_ms and fits.")
       .def_prop_ro("excluded", &excluded_to_python, nb::for_getter(nb::sig("def excluded(self) -> dict[str, int]")),
                    "How many module calls cannot be units, by reason.")
       .def_prop_ro("candidate_count", [](const ResultOf& self) { return self.result.candidate_count; })
@@ -210,6 +223,8 @@ nb::list policies_to_python(const std::vector<planner::PolicyFigures>& policies)
     dict["policy"] = plan::policy_text(figures.policy);
     dict["peak_bytes"] = figures.peak_bytes;
     dict["recompute_ms"] = ms(figures.recompute_ps);
+    dict["recompute_low_ms"] = ms(figures.interval.low_ps);
+    dict["recompute_high_ms"] = ms(figures.interval.high_ps);
     dict["fits"] = figures.fits;
     list.append(dict);
   }

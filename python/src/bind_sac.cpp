@@ -25,7 +25,7 @@ namespace {
 
 std::vector<double> reference_times(const step::Step& step, const std::string& model, const std::string& device) {
   const auto line = from_word<cost::ReferenceLine>(model, cost::kReferenceLineNames, "cost");
-  return cost::reference_times_ms(step, cost::find_reference_hardware(line, device));
+  return cost::reference_times_ms(step, line, device);
 }
 
 std::string module_info_text(const step::Step& step, const std::vector<double>& op_ms, const std::string& rules,

@@ -116,3 +116,28 @@ def test_a_certificate_that_nothing_fits(step, result, tmp_path):
     files = none.save(tmp_path / "none.json")
     assert files.plan is None and not (tmp_path / "none.json").exists()
     assert files.certificate is not None and Path(files.certificate).exists()
+
+
+def test_times_carry_an_interval(step, result):
+    for total in (result.recompute, result.step_ops):
+        assert 0 < total["low_ms"] < total["ms"] < total["high_ms"]
+    assert (result.recompute["ms"], result.step_ops["ms"]) == (result.recompute_ms, result.step_ms)
+    low, high = tidemark.price(step, "t4").step_interval_ms
+    assert low < tidemark.price(step, "t4").step_ms < high
+    found = tidemark.frontier(step, "t4", budgets=2)
+    assert found.step_ops == result.step_ops
+    assert found.points[0]["recompute_low_ms"] < found.points[0]["recompute_ms"] < found.points[0]["recompute_high_ms"]
+
+
+def test_what_has_no_price_is_listed(tmp_path):
+    """relu reads and writes 128 bytes each; an op that nobody knows moves as many."""
+    text = (Path(__file__).parents[2] / "examples/steps/two_layer_mlp.step.jsonl").read_text()
+    (tmp_path / "unknown.step.jsonl").write_text(text.replace('"aten.relu.default"', '"mine.magic.default"'))
+    step = tidemark.Step.load(tmp_path / "unknown.step.jsonl")
+    found = tidemark.plan(step, "2KiB", "cpu")
+    assert found.unpriced == tidemark.frontier(step, "cpu", budgets=2).unpriced == [("mine.magic.default", 1, 256)]
+    assert found.step_ops["unpriced_bytes"] == 256
+    assert "mine.magic.default" in found.explain().text
+    from tidemark._apply.fit import _unpriced
+
+    assert _unpriced(found) == " Without a price, and counted as nothing: 1 x mine.magic.default of 256 B."

@@ -69,8 +69,8 @@ def module_info(
 ) -> dict:
     """The `ModuleInfo` of torch.distributed._tools.ilp_utils: what its `parse_module_info` and `sac_milp` take.
 
-    `cost` is one of PyTorch's estimators ("reference-m", "reference-b", "reference-n") and `device` one that it knows;
-    its rules for operators and trade-offs are taken with it. Only storages on the device `on` count, unless it is empty.
+    `cost` is one of PyTorch's estimators ("reference-m", "reference-b", "reference-n") and `device` one that it knows,
+    or any other by name, alias or the path of a device file, whose own figures are then put into its formula; its rules for operators and trade-offs are taken with it. Only storages on the device `on` count, unless it is empty.
 
     >>> graph = torch.distributed._tools.ilp_utils.parse_module_info(tidemark.module_info(step))
     """

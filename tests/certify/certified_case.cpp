@@ -10,6 +10,8 @@ namespace tidemark::test {
 
 CertifiedCase::CertifiedCase(std::uint64_t seed, std::int64_t most_plans) : training_(random_training(seed)) {
   for (const std::int64_t ps : training_.times.op_ps) cost_.ops.push_back({.total_ps = ps});
+  cost_.family.assign(cost_.ops.size(), cost::Family::kMatmul);
+  cost_.bytes.assign(cost_.ops.size(), 0);
   cost_.region_ps = training_.times.region_ps;
   cost_.region_save_ps = training_.times.region_save_ps;
   cost_.region_rng_ps = training_.times.region_rng_ps;

@@ -1,13 +1,15 @@
 """tidemark devices: the list, one device with its sources, and files of one's own."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.fast
 
-DATA = Path(__file__).resolve().parents[2] / "data/devices"
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "data/devices"
 
 
 def test_lists_every_file(cli):
@@ -44,3 +46,19 @@ def test_an_unknown_device_is_an_error_with_the_nearest(cli):
     result = cli("devices", "h100-smx")
     assert (result.returncode, result.stdout) == (1, "")
     assert "try: h100-sxm" in result.stderr
+
+
+def test_a_file_needs_no_slash(cli, tmp_path):
+    """`--device mycard` is the file of that name, unless a built-in device has it."""
+    file = json.loads((ROOT / "data/devices/t4.json").read_text()) | {"name": "mine"}
+    for name in ("mycard", "t4"):
+        (tmp_path / name).write_text(json.dumps(file))
+    step = str(ROOT / "examples/steps/two_layer_mlp.step.jsonl")
+
+    def device_of(name):
+        run = subprocess.run([cli.binary, "time", step, "--device", name, "--json"], cwd=tmp_path, env=cli.env, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        return json.loads(run.stdout)["device"]
+
+    assert device_of("mycard") == "mine"
+    assert device_of("t4") == "t4"

@@ -106,3 +106,24 @@ def test_what_makes_no_sense_is_refused(cli, options, code, words):
     result = cli("frontier", *GPT2, *options)
     assert result.returncode == code
     assert words in result.stderr
+
+
+def test_lists_what_has_no_price(cli, step, tmp_path):
+    """relu reads and writes 128 bytes; it counts as nothing, and says so in every form."""
+    step.rename("aten.relu.default", "mine.magic.default")
+    path = tmp_path / "unknown.step.jsonl"
+    path.write_text(step.text())
+    arguments = ("frontier", path, "--device", "t4", "--budgets", "2")
+    data = cli.json(*arguments)
+    assert data["unpriced"] == [{"op": "mine.magic.default", "count": 1, "bytes": 256}]
+    assert (data["step_ops"]["unpriced_ops"], data["step_ops"]["unpriced_bytes"]) == (1, 256)
+    assert "without a price, counted as nothing\n  1  256 B  mine.magic.default\n" in cli(*arguments).stdout
+    rows = list(csv.DictReader(io.StringIO(cli(*arguments, "--csv").stdout)))
+    assert [(row["name"], row["ops"], row["bytes"]) for row in rows if row["kind"] == "unpriced"] == [("mine.magic.default", "1", "256")]
+
+
+def test_times_carry_an_interval(cli, coarse):
+    assert coarse["step_ops"]["low_ms"] < coarse["step_ops_ms"] < coarse["step_ops"]["high_ms"]
+    for point in coarse["points"] + coarse["policies"]:
+        if point["recompute_ms"]:
+            assert point["recompute_low_ms"] < point["recompute_ms"] < point["recompute_high_ms"]

@@ -147,3 +147,29 @@ def test_a_limit_without_a_plan_is_4(cli, tmp_path):
     assert result.returncode == 4
     assert list(tmp_path.iterdir()) == []
     assert "the limit of the search was reached before a plan was found" in cli(*options, "--budget", budget, check=False).stdout
+
+def test_lists_what_has_no_price(cli, step, tmp_path):
+    """relu reads and writes 128 bytes; nobody knows what `magic` takes, and every form of the report says so."""
+    step.rename("aten.relu.default", "mine.magic.default")
+    path = tmp_path / "unknown.step.jsonl"
+    path.write_text(step.text())
+    arguments = ("plan", path, "--device", "cpu", "--budget", "2KiB")
+    data = cli.json(*arguments)
+    assert data["unpriced"] == [{"op": "mine.magic.default", "count": 1, "bytes": 256}]
+    assert (data["step_ops"]["unpriced_ops"], data["step_ops"]["unpriced_bytes"]) == (1, 256)
+    section = "without a price, counted as nothing\n  1  256 B  mine.magic.default\n"
+    for more in ([], ["--explain"]):
+        text = cli(*arguments, *more).stdout
+        assert text.count(section) == 1 and "; 1 op of 256 B without a price" in text
+    assert cli.json(*arguments, "--explain")["explanation"]["unpriced"] == data["unpriced"]
+    found = cli("max", path, "--device", "cpu", "--of", "budget")
+    assert section in found.stdout
+
+
+def test_times_carry_an_interval(cli):
+    data = cli.json("plan", "gpt2", "--batch", "8", "--device", "t4", "--budget", "60%")
+    for total in (data["recompute"], data["step_ops"]):
+        assert 0 < total["low_ms"] < total["ms"] < total["high_ms"]
+        assert total["modelled_ms"] == total["ms"]
+    assert data["recompute"]["ms"] == data["recompute_ms"]
+    assert data["step_ops"]["ms"] == data["step_ops_ms"]

@@ -1,10 +1,13 @@
 """tidemark sac: the tables of one module, by our rules and by those of PyTorch's estimator, and the exported file."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.fast
+
+DEVICES = Path(__file__).resolve().parents[2] / "data/devices"
 
 
 @pytest.mark.parametrize("cost, device", [("tidemark", "a100"), ("reference-m", "a100-80-pcie"), ("reference-b", "h100-sxm"), ("reference-n", "b200")])
@@ -49,7 +52,9 @@ def test_exports_what_pytorchs_planner_reads(cli, tmp_path):
     (["--module", "layer.0", "--device", "a100"], 'no module of this name runs in the step; expected the full name of a '
      'module, "" for the whole model, got layer.0; try: the nearest is "layers.0"'),
     (["--module", "layers.0", "--device", "a1000"], "try: a100"),
-    (["--module", "layers.0", "--device", "a100", "--cost", "reference-m"], "reference-m has no such device"),
+    (["--module", "layers.0", "--device", "a1000", "--cost", "reference-m"], "try: a100"),
+    (["--module", "nope", "--device", "a100"], 'try: the nearest is "norm"'),
+    (["--module", "layers.0", "--device", "a100", "--call", "2"], "the module is not called so often; expected 1 to 1, got 2"),
 ])
 def test_says_what_is_wrong(cli, arguments, message):
     result = cli("sac", "toy-gpt", *arguments)
@@ -69,7 +74,12 @@ def test_lists_what_has_no_price(cli, step, example, tmp_path):
     assert unknown["sum"]["unpriced_ops"] == unknown["unpriced"][0]["count"] == 1
     assert unknown["sum"]["ms"] < known["sum"]["ms"] < unknown["sum"]["high_ms"]
     text = cli("sac", path, *arguments).stdout
-    assert "; 1 op without a price\n" in text and "without a price, counted as nothing" in text
+    assert "; 1 op of 256 B without a price\n" in text and "without a price, counted as nothing" in text
+    # It is given up by no point of the frontier, nor scored: relu's 128 bytes are kept.
+    relu = next(i for i, o in enumerate(unknown["operators"]) if o["unpriced"])
+    assert unknown["stored_unpriced"] == [relu] and all(relu not in c["members"] for c in unknown["candidates"])
+    assert known["frontier"][-1]["given_up_bytes"] - unknown["frontier"][-1]["given_up_bytes"] == 128
+    assert " free " not in text and "no price" in text
     assert "without a price" not in cli("sac", example, *arguments).stdout
 
 
@@ -82,3 +92,30 @@ def test_totals_carry_an_interval(cli):
     assert "; 0.0 % measured, 100.0 % modelled" in text
     # PyTorch's own estimators have none.
     assert cli.json("sac", "toy-gpt", "--module", "layers.0", "--device", "a100-80-pcie", "--cost", "reference-m")["sum"] is None
+
+
+def test_reference_times_of_any_device(cli, tmp_path):
+    """An alias stands for its device; a file's own figures go into the formula: half the bandwidth, no less time."""
+    def times(device, cost):
+        return [o["ms"] for o in cli.json("sac", "toy-gpt", "--module", "layers.0", "--device", device, "--cost", cost)["operators"]]
+
+    assert times("h100", "reference-b") == times("h100-sxm", "reference-b")
+    assert times("h100", "reference-n") == times("h100-sxm", "reference-n")
+    file = json.loads((DEVICES / "t4.json").read_text())
+    (tmp_path / "whole.json").write_text(json.dumps(file))
+    file["bandwidth_bytes_per_s"][0] //= 2
+    file["peak_flops"] = {key: [flops // 2, source] for key, (flops, source) in file["peak_flops"].items()}
+    (tmp_path / "half.json").write_text(json.dumps(file))
+    whole, half = (times(tmp_path / name, "reference-m") for name in ("whole.json", "half.json"))
+    assert whole == times("t4", "reference-m")
+    assert half == pytest.approx([2 * ms for ms in whole])
+
+
+def test_each_call_of_a_module(cli):
+    """With two micro-batches every module is called twice; calls alike cost alike."""
+    arguments = ("sac", "toy-gpt", "--module", "layers.0", "--device", "a100", "--micro-batches", "2")
+    first, second = cli.json(*arguments), cli.json(*arguments, "--call", "2")
+    assert [(data["call"], data["calls"]) for data in (first, second)] == [(1, 2), (2, 2)]
+    assert first["operators"][0]["op"] < second["operators"][0]["op"]
+    assert first["total_bytes"] == second["total_bytes"]
+    assert "  call 1 of 2; --call shows another\n" in cli(*arguments).stdout

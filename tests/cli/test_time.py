@@ -94,3 +94,25 @@ def test_a_step_that_takes_no_time_has_no_rate(cli, step, tmp_path):
     assert found["step_ms"] == 0, found["by_op"]
     assert found["samples_per_s"] is None
     assert "/s " not in cli("time", path, "--device", "cpu").stdout
+
+
+def test_tokens_of_all_micro_batches_count(cli):
+    """Two micro-batches of 3 x 64 tokens."""
+    found = cli.json("time", "gpt2", "--device", "t4", "--seq", "64", "--batch", "3", "--micro-batches", "2")
+    assert found["tokens"] == 384
+    assert found["tokens_per_s"] == pytest.approx(384e3 / found["step_ms"])
+
+
+def test_only_a_device_with_a_host_beside_it_overlaps(cli, example):
+    assert "host and device overlapped" in cli("time", example, "--device", "t4").stdout
+    assert "overlapped" not in cli("time", example, "--device", "cpu").stdout
+
+
+def test_every_total_carries_an_interval(cli):
+    found = cli.json("time", "bert-base", "--device", "h100-sxm", "--seq", "64", "--depth", "1")
+    assert found["step_low_ms"] <= found["step_ms"] <= found["step_high_ms"]
+    for part in found["passes"].values():
+        assert part["step_low_ms"] <= part["step_ms"] <= part["step_high_ms"]
+    for row in found["by_module"] + found["by_op"]:
+        assert row["low_ms"] < row["ms"] < row["high_ms"]
+        assert row["measured_ms"] + row["modelled_ms"] == pytest.approx(row["ms"])

@@ -6,7 +6,10 @@
 
 #include "../support/published_gpt.h"
 #include "tidemark/base/error.h"
+#include "tidemark/device/catalog.h"
 #include "tidemark/step/op_name.h"
+#include "tidemark/zoo/catalog.h"
+#include "tidemark/zoo/record.h"
 
 namespace tidemark::cost {
 namespace {
@@ -63,6 +66,30 @@ TEST(ReferenceRoofline, TimesOneOpWithoutAStep) {
                    1500 / 2039.0 / 1e6);
   EXPECT_THROW(reference_op_ms({.family = "mm", .tensors = tensors, .flops = 1, .dtype = step::DType::kFloat64}, m),
                Error);
+}
+
+// A device that is in no table: 2 TFLOP/s and 100 GB/s, of which line b takes the 60 % that were measured.
+TEST(ReferenceRoofline, TakesTheFiguresOfAnyDevice) {
+  device::Device mine = device::find_device("t4");
+  mine.bandwidth_bytes_per_s.value = 100'000'000'000;
+  mine.peak_flops = {};
+  mine.achieved_permille = {};
+  mine.peak_flops[static_cast<std::size_t>(device::Precision::kFloat32)] = {2'000'000'000'000, "t4"};
+  mine.achieved_permille[static_cast<std::size_t>(device::Precision::kFloat32)] = {600, "t4"};
+  const ReferenceHardware m = reference_hardware_of(ReferenceLine::kM, mine);
+  EXPECT_DOUBLE_EQ(m.bandwidth_gb_per_s, 100);
+  EXPECT_DOUBLE_EQ(reference_compute_ns(3e9, *m.float32), 1e6);  // 3e9 / 2 / (0.75 * 2e12) s
+  EXPECT_DOUBLE_EQ(reference_compute_ns(3e9, *reference_hardware_of(ReferenceLine::kB, mine).float32), 1.25e6);
+  EXPECT_FALSE(m.half.has_value());
+}
+
+// Line b lists the h100-sxm; h100 is one of its aliases.
+TEST(ReferenceRoofline, KnowsDevicesByTheirAliases) {
+  const step::Step step = zoo::record(zoo::find_model("toy-gpt")->config, {.batch = 1});
+  const auto listed = reference_times_ms(step, find_reference_hardware(ReferenceLine::kB, "h100-sxm"));
+  EXPECT_EQ(reference_times_ms(step, ReferenceLine::kB, "h100"), listed);
+  EXPECT_NE(reference_times_ms(step, ReferenceLine::kB, "a100"), listed);
+  EXPECT_THROW(reference_times_ms(step, ReferenceLine::kB, "h1000"), Error);
 }
 
 TEST(ReferenceRoofline, NamesTheDevicesItKnows) {

@@ -106,6 +106,8 @@ TEST(ReadDevice, RefusesFiguresWithoutSourceOrSense) {
   EXPECT_THAT(error_with("/peak_flops", Json::object()), HasSubstr("there is no figure for float32"));
   EXPECT_THAT(error_with("/peak_flops/float99", {1, "s"}), HasSubstr("float99] the precision is unknown"));
   EXPECT_THAT(error_with("/achieved_permille/float32", {5000, "s"}), HasSubstr("from 1 to 2000, got 5000"));
+  EXPECT_THAT(error_with("/achieved_permille/float16", {500, "s"}),
+              HasSubstr("achieved_permille] float16 has no peak that this could be a part of"));
   EXPECT_THAT(error_with("/kind", "tpu"), HasSubstr(R"(one of cuda, rocm, cpu, got "tpu")"));
   EXPECT_THAT(error_with("/name", "My Card"), HasSubstr("the name cannot be used"));
   EXPECT_THAT(error_with("/title", ""), HasSubstr("the text cannot be used"));

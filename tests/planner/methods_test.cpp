@@ -46,6 +46,8 @@ cost::StepCost cost_of(const Times& times) {
     cost.ops.emplace_back();
     cost.ops.back().total_ps = ps;
   }
+  cost.family.assign(cost.ops.size(), cost::Family::kMatmul);
+  cost.bytes.assign(cost.ops.size(), 0);
   cost.region_ps = times.region_ps;
   cost.region_save_ps = times.region_save_ps;
   cost.region_rng_ps = times.region_rng_ps;

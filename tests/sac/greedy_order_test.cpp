@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "../support/tiny_program.h"
+
 namespace tidemark::sac {
 namespace {
 
@@ -26,6 +28,48 @@ ModuleOperators published_operators() {
   all.operators[0].changes = 0;
   all.operators[7].changes = 5;
   return all;
+}
+
+// The module changes what it is given, and makes one tensor of it.
+struct Changing {
+  step::Step step;
+  step::CallId call;
+};
+
+Changing changing() {
+  test::TinyProgram p;
+  const step::TensorId x = p.resident(step::Role::kInput, 64);
+  p.pass(step::PassKind::kForward);
+  const step::CallId call = p.enter(p.root, {x});
+  const step::TensorId changed = p.change(x);
+  const step::TensorId y = p.op("aten.relu.default", {changed}, 64);
+  const step::TensorId z = p.op("aten.neg.default", {y}, 64);
+  p.exit(call, {z});
+  return {p.finish(), call};
+}
+
+// A second run would change the input a second time.
+TEST(GreedyOrder, StoresWhatChangesTheInput) {
+  const Changing c = changing();
+  const StepIndex index(c.step);
+  const std::vector<double> ms = {1, 1, 1};
+  const GreedyOrder order = greedy_order(index, list_operators(index, c.call, ms));
+  EXPECT_EQ(order.stored, std::vector<std::uint32_t>{0});
+  EXPECT_TRUE(order.recomputed.empty());
+  EXPECT_EQ(order.candidates.size(), 2u);
+}
+
+// Nobody knows what running it again would take, so it is not given up for nothing.
+TEST(GreedyOrder, KeepsWhatHasNoPrice) {
+  const Changing c = changing();
+  const StepIndex index(c.step);
+  const std::vector<double> ms = {1, 0, 1};
+  const std::vector<std::uint8_t> is_unpriced = {0, 1, 0};
+  const GreedyOrder order = greedy_order(index, list_operators(index, c.call, ms, Rules::kTidemark, is_unpriced));
+  EXPECT_EQ(order.unpriced, std::vector<std::uint32_t>{1});
+  EXPECT_EQ(order.stored, (std::vector<std::uint32_t>{0, 1}));
+  ASSERT_EQ(order.candidates.size(), 1u);
+  EXPECT_EQ(order.candidates[0].members, std::vector<std::uint32_t>{2});
 }
 
 TEST(ReferenceGreedyOrder, GroupsWhatGoesTogether) {

@@ -51,10 +51,15 @@ std::string_view overhead_key(step::PassKind kind) {
   return "op overhead forward";
 }
 
-std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key) {
+const device::MeasuredOp* measured_row(const device::Device& device, std::string_view key) {
   for (const device::MeasuredOp& row : device.measured)
-    if (row.key == key) return row.time_ps;
-  return std::nullopt;
+    if (row.key == key) return &row;
+  return nullptr;
+}
+
+std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key) {
+  const device::MeasuredOp* row = measured_row(device, key);
+  return row == nullptr ? std::nullopt : std::optional(row->time_ps);
 }
 
 Machine fit_to_table(Machine machine, const step::Step& step, const step::OpKinds& kinds,

@@ -26,6 +26,7 @@ inline constexpr std::string_view kRegionRngKey = "checkpoint random state";
 std::string_view overhead_key(step::PassKind kind);
 
 // What the table has for a key. None: nothing.
+const device::MeasuredOp* measured_row(const device::Device& device, std::string_view key);
 std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key);
 
 // The machine of a device with a table, for the ops that are not in it: what a launch costs is the least that was

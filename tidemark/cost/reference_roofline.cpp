@@ -7,6 +7,7 @@
 
 #include "tidemark/base/error.h"
 #include "tidemark/base/rounding.h"
+#include "tidemark/device/catalog.h"
 #include "tidemark/ops/tensor.h"
 #include "tidemark/step/dtype.h"
 #include "tidemark/step/op_name.h"
@@ -129,6 +130,19 @@ double compute_ns(const ReferenceWork& work, const ReferenceHardware& hardware) 
   return reference_compute_ns(work.flops, *rate);
 }
 
+// A row of the line's tables. None: it has no such name.
+std::optional<ReferenceHardware> listed(ReferenceLine line, std::string_view name) {
+  for (const ReferenceHardware& hardware : reference_hardware(line))
+    if (hardware.name == name) return hardware;
+  return std::nullopt;
+}
+
+// A built-in device by any of its names; a file is never taken for one, whatever name stands in it.
+bool is_built_in(const device::Device& device) {
+  const auto& all = device::built_in_devices();
+  return std::find(all.begin(), all.end(), device) != all.end();
+}
+
 }  // namespace
 
 std::vector<ReferenceHardware> reference_hardware(ReferenceLine line) {
@@ -155,6 +169,26 @@ ReferenceHardware find_reference_hardware(ReferenceLine line, std::string_view n
                .expected = names,
                .got = fmt::format("\"{}\"", name),
                .remedy = "take one of these, or the model without a name for any device"});
+}
+
+ReferenceHardware reference_hardware_of(ReferenceLine line, const device::Device& device) {
+  constexpr double kPerTera = 1e12;
+  constexpr double kPerGiga = 1e9;
+  const auto rate = [&](device::Precision precision) -> std::optional<ReferenceRate> {
+    const auto& peak = device.peak(precision);
+    if (!peak) return std::nullopt;
+    const auto& achieved = device.achieved_permille[static_cast<std::size_t>(precision)];
+    const bool is_known = line == ReferenceLine::kB && achieved.has_value();
+    return ReferenceRate{static_cast<double>(peak->value) / kPerTera,
+                         is_known ? static_cast<double>(achieved->value) / 1000 : kFactorM};
+  };
+  const auto float16 = rate(device::Precision::kFloat16);
+  return {.line = line,
+          .name = device.name,
+          .bandwidth_gb_per_s = static_cast<double>(device.bandwidth_bytes_per_s.value) / kPerGiga,
+          .float64 = rate(device::Precision::kFloat64),
+          .float32 = rate(device::Precision::kFloat32),
+          .half = float16 ? float16 : rate(device::Precision::kBFloat16)};
 }
 
 double reference_compute_ns(double flops, const ReferenceRate& rate) {
@@ -188,6 +222,17 @@ std::vector<double> reference_times_ms(const Step& step, const ReferenceHardware
                                     hardware));
   }
   return times;
+}
+
+std::vector<double> reference_times_ms(const Step& step, ReferenceLine line, const std::string& device) {
+  if (const auto row = listed(line, device)) return reference_times_ms(step, *row);
+  const device::Device found = device::find_device(device);
+  const auto row = is_built_in(found) ? listed(line, found.name) : std::nullopt;
+  return reference_times_ms(step, row ? *row : reference_hardware_of(line, found));
+}
+
+device::DeviceKind reference_device_kind(ReferenceLine line, const std::string& device) {
+  return listed(line, device) ? device::DeviceKind::kCuda : device::find_device(device).kind;
 }
 
 }  // namespace tidemark::cost

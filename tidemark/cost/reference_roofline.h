@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tidemark/device/device.h"
 #include "tidemark/step/dtype.h"
 #include "tidemark/step/step.h"
 
@@ -39,6 +40,11 @@ struct ReferenceHardware {
 // The devices of a line's tables, in their order.
 std::vector<ReferenceHardware> reference_hardware(ReferenceLine line);
 
+// What the line makes of a device that its tables do not have, from the device's own figures: the part of each peak
+// that the line takes, which for line b is `achieved_permille` where the device has it, and 75 % otherwise.
+// Requires: `device` outlives the result, which has its name.
+ReferenceHardware reference_hardware_of(ReferenceLine line, const device::Device& device);
+
 // Throws: Error with the known names.
 ReferenceHardware find_reference_hardware(ReferenceLine line, std::string_view name);
 
@@ -64,5 +70,11 @@ double reference_op_ms(const ReferenceWork& work, const ReferenceHardware& hardw
 // Milliseconds of every op of the step, by its id. Throws: Error when the hardware has no peak for a type that an op
 // computes in.
 std::vector<double> reference_times_ms(const step::Step& step, const ReferenceHardware& hardware);
+
+// The same for any device: by a name of the line's tables, by a name or alias of a built-in device (the tables' figures
+// where they have it), or by the path of a device file. Throws: Error when there is none of these.
+std::vector<double> reference_times_ms(const step::Step& step, ReferenceLine line, const std::string& device);
+// The kind of that device; those of the tables alone are CUDA's.
+device::DeviceKind reference_device_kind(ReferenceLine line, const std::string& device);
 
 }  // namespace tidemark::cost

@@ -61,8 +61,15 @@ class Adder {
     }
   }
 
+  // What checkpoints cost beside their ops; their errors are their own.
+  void add_regions(std::int64_t time_ps, bool is_measured, double error) {
+    add_to(total_.time_ps, time_ps);
+    add_to(is_measured ? total_.measured_ps : total_.modelled_ps, time_ps);
+    region_spread_ += static_cast<double>(time_ps) * error;
+  }
+
   Total finish() {
-    double square = measured_spread_ * measured_spread_;
+    double square = measured_spread_ * measured_spread_ + region_spread_ * region_spread_;
     for (const double spread : spread_) square += spread * spread;
     const double spread = std::sqrt(square);
     const auto time = static_cast<double>(total_.time_ps);
@@ -76,7 +83,36 @@ class Adder {
   Total total_;
   std::array<double, kFamilyCount> spread_ = {};
   double measured_spread_ = 0;
+  double region_spread_ = 0;
 };
+
+// What the device and the host do in one pass.
+struct PassTimes {
+  std::int64_t device_ps = 0;
+  std::int64_t host_ps = 0;
+  std::int64_t unpriced_least_ps = 0;
+};
+
+// The ends of max(device, host) when both are as far off as `total` is, and what has no price takes from nothing to
+// `unpriced_factor` times its least. The errors of families were taken from single calls, in which the host has its
+// part.
+Interval overlapped(const PassTimes& pass, const Total& total, double unpriced_factor) {
+  const double time = std::max(1.0, static_cast<double>(total.time_ps));
+  const double open = unpriced_factor * static_cast<double>(total.unpriced_least_ps);
+  const auto device = static_cast<double>(pass.device_ps);
+  const auto host = static_cast<double>(pass.host_ps);
+  const double low = static_cast<double>(total.low_ps) / time;
+  const double high = std::max(0.0, static_cast<double>(total.high_ps) - open) / time;
+  const double more = unpriced_factor * static_cast<double>(pass.unpriced_least_ps);
+  // Where nothing has a price there is nothing to tell the host's error from.
+  if (total.time_ps == 0) return {pass.host_ps, ps_from_double(std::max(more, host))};
+  return {ps_from_double(low * std::max(device, host)), ps_from_double(std::max(device * high + more, host * high))};
+}
+
+void add_to(Interval& sum, const Interval& more) {
+  add_to(sum.low_ps, more.low_ps);
+  add_to(sum.high_ps, more.high_ps);
+}
 
 // Ops without a price, by name.
 class UnpricedList {
@@ -132,15 +168,34 @@ class Pricer {
     } else {
       price_with_table();
     }
-    cost_.region_ps = measured_ps(device_, kRegionKey).value_or(ps_from_us(options_.constants.region_us));
-    cost_.region_save_ps = measured_ps(device_, kRegionSaveKey).value_or(ps_from_us(options_.constants.region_save_us));
-    cost_.region_rng_ps = measured_ps(device_, kRegionRngKey).value_or(ps_from_us(options_.constants.region_rng_us));
+    price_regions();
     cost_.unpriced_factor = options_.constants.unpriced_factor;
     add_up();
     return std::move(cost_);
   }
 
  private:
+  // From the table, if it has them all; what it lacks makes the rest no better than modelled.
+  void price_regions() {
+    const Constants& c = options_.constants;
+    cost_.is_region_measured = true;
+    const auto price_one = [&](std::string_view key, double modelled_us) {
+      const device::MeasuredOp* row = measured_row(device_, key);
+      if (row == nullptr) {
+        cost_.is_region_measured = false;
+        cost_.region_error = std::max(cost_.region_error, c.region_error);
+        return ps_from_us(modelled_us);
+      }
+      if (row->time_ps > 0)
+        cost_.region_error =
+            std::max(cost_.region_error, static_cast<double>(row->spread_ps) / static_cast<double>(row->time_ps));
+      return row->time_ps;
+    };
+    cost_.region_ps = price_one(kRegionKey, c.region_us);
+    cost_.region_save_ps = price_one(kRegionSaveKey, c.region_save_us);
+    cost_.region_rng_ps = price_one(kRegionRngKey, c.region_rng_us);
+  }
+
   void price(std::size_t at) {
     const Op& op = step_.tables().ops[at];
     Work work = work_of(step_, op, facts_);
@@ -208,7 +263,7 @@ class Pricer {
   void add_up() {
     Adder all(cost_.unpriced_factor);
     std::vector<Adder> passes(kPassKindNames.size(), all);
-    std::vector<std::pair<std::int64_t, std::int64_t>> both(step_.tables().passes.size());  // device, host
+    std::vector<PassTimes> both(step_.tables().passes.size());
     UnpricedList unpriced(step_);
     for (std::size_t i = 0; i < cost_.ops.size(); ++i) {
       const Op& op = step_.tables().ops[i];
@@ -216,18 +271,25 @@ class Pricer {
       all.add(time, cost_.family[i], cost_.bytes[i]);
       const auto kind = static_cast<std::size_t>(step_[op.pass].kind);
       passes[kind].add(time, cost_.family[i], cost_.bytes[i]);
-      add_to(both[op.pass.index()].first, time.total_ps);
-      add_to(both[op.pass.index()].second, time.host_ps);
-      if (time.source == TimeSource::kUnpriced) unpriced.add(op.name, cost_.bytes[i]);
+      PassTimes& pass = both[op.pass.index()];
+      add_to(pass.device_ps, time.total_ps);
+      add_to(pass.host_ps, time.host_ps);
+      if (time.source != TimeSource::kUnpriced) continue;
+      add_to(pass.unpriced_least_ps, time.launch_ps);
+      add_to(pass.unpriced_least_ps, time.memory_ps);
+      unpriced.add(op.name, cost_.bytes[i]);
     }
     cost_.all = all.finish();
     cost_.unpriced = unpriced.finish();
     for (std::size_t kind = 0; kind < passes.size(); ++kind) cost_.passes[kind] = passes[kind].finish();
     for (std::size_t pass = 0; pass < both.size(); ++pass) {
-      const std::int64_t slower = std::max(both[pass].first, both[pass].second);
-      add_to(cost_.pass_ps[static_cast<std::size_t>(step_.tables().passes[pass].kind)], slower);
+      const auto kind = static_cast<std::size_t>(step_.tables().passes[pass].kind);
+      const std::int64_t slower = std::max(both[pass].device_ps, both[pass].host_ps);
+      add_to(cost_.pass_ps[kind], slower);
+      add_to(cost_.pass_interval[kind], overlapped(both[pass], cost_.passes[kind], cost_.unpriced_factor));
       add_to(cost_.step_ps, slower);
-      add_to(cost_.host_ps, both[pass].second);
+      add_to(cost_.step, overlapped(both[pass], cost_.all, cost_.unpriced_factor));
+      add_to(cost_.host_ps, both[pass].host_ps);
     }
     check_length();
   }
@@ -272,8 +334,11 @@ double model_flops_utilisation(const StepCost& cost, const device::Device& devic
   return seconds * kPsPerS / static_cast<double>(cost.step_ps);
 }
 
-Total total_of(const StepCost& cost, std::span<const OpId> ops) {
+Total total_of(const StepCost& cost, std::span<const OpId> ops, const RegionCounts& regions) {
   Adder adder(cost.unpriced_factor);
+  adder.add_regions(regions.regions * cost.region_ps + regions.saves * cost.region_save_ps +
+                        regions.random_states * cost.region_rng_ps,
+                    cost.is_region_measured, cost.region_error);
   for (const OpId op : ops) adder.add(cost.ops[op.index()], cost.family[op.index()], cost.bytes[op.index()]);
   return adder.finish();
 }

@@ -24,6 +24,14 @@ struct Total {
   std::int64_t unpriced_least_ps = 0;  // what launching them and moving their bytes would take; in no sum
 };
 
+// What the same errors leave open of a time that is no mere sum.
+struct Interval {
+  std::int64_t low_ps = 0;
+  std::int64_t high_ps = 0;
+
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
 // Ops without a price.
 struct UnpricedOp {
   step::StringId name;
@@ -41,11 +49,15 @@ struct StepCost {
   Total all;
   std::array<Total, step::kPassKindNames.size()> passes;  // by kind of pass
   std::int64_t step_ps = 0;
-  std::array<std::int64_t, step::kPassKindNames.size()> pass_ps = {};  // the parts of step_ps
-  std::int64_t host_ps = 0;                                            // what the host needs in all
+  Interval step;                                                         // of step_ps
+  std::array<std::int64_t, step::kPassKindNames.size()> pass_ps = {};    // the parts of step_ps
+  std::array<Interval, step::kPassKindNames.size()> pass_interval = {};  // of pass_ps
+  std::int64_t host_ps = 0;                                              // what the host needs in all
   std::int64_t region_ps = 0;       // what each checkpointed region costs beside the ops that run again
   std::int64_t region_save_ps = 0;  // and for each tensor that autograd saves in it
   std::int64_t region_rng_ps = 0;   // and for keeping the random state
+  double region_error = 0;          // how far off these may be, as a part of them
+  bool is_region_measured = false;
   // Without what is run again, by the precision it is priced at.
   std::array<std::int64_t, device::kPrecisionNames.size()> flops_by_precision = {};
   double unpriced_factor = 0;        // for the upper end of totals
@@ -71,8 +83,16 @@ StepCost price_step(const step::Step& step, const device::Device& device, const 
 // would take at the listed peaks of the precisions they are priced at, over step_ps.
 double model_flops_utilisation(const StepCost& cost, const device::Device& device);
 
-// The total of some of the step's ops, and those of them that have no price, in the order they first appear.
-Total total_of(const StepCost& cost, std::span<const step::OpId> ops);
+// How many checkpointed regions there are, tensors that autograd saves in them, and random states that are kept.
+struct RegionCounts {
+  std::int64_t regions = 0;
+  std::int64_t saves = 0;
+  std::int64_t random_states = 0;
+};
+
+// The total of some of the step's ops, each as often as it is listed, and of checkpointed regions; and those of the ops
+// that have no price, in the order they first appear.
+Total total_of(const StepCost& cost, std::span<const step::OpId> ops, const RegionCounts& regions = {});
 std::vector<UnpricedOp> unpriced_of(const step::Step& step, const StepCost& cost, std::span<const step::OpId> ops);
 
 }  // namespace tidemark::cost

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <tuple>
 
 #include "tidemark/base/edit_distance.h"
@@ -59,6 +61,8 @@ Device find_device(const std::string& name_or_path) {
                                       [&](const std::string& alias) { return lower(alias) == wanted; });
     if (device.name == wanted || is_alias) return device;
   }
+  // A file of one's own may have any name; those of built-in devices stay theirs.
+  if (std::error_code error; std::filesystem::is_regular_file(name_or_path, error)) return read_device(name_or_path);
   throw Error({.kind = ErrorKind::kInput,
                .place = "device",
                .problem = "the device is not known",

@@ -186,6 +186,7 @@ class Reader {
       refuse(fields_.at("peak_flops"), "there is no figure for float32", "at least that one");
     if (const Json* achieved = fields_.find("achieved_permille"))
       d.achieved_permille = by_precision(*achieved, fields_.at("achieved_permille"), kAchieved);
+    check_achieved(d);
     d.launch_floor_ns = fields_.figure("launch_floor_ns", kLaunchNs);
     d.link = read_link("link");
     if (fields_.find("network") != nullptr) d.network = read_link("network");
@@ -208,6 +209,15 @@ class Reader {
     if (!is_version) refuse(fields_.at("version"), "the version is malformed", "[major, minor]", shown(version));
     if (version[0] != 1)
       refuse(fields_.at("version"), "the version is not known", "[1, 0]", shown(version), "use a newer tidemark");
+  }
+
+  // It is a part of the peak, and says nothing without one.
+  void check_achieved(const Device& d) const {
+    for (std::size_t i = 0; i < kPrecisionNames.size(); ++i)
+      if (d.achieved_permille[i] && !d.peak_flops[i])
+        refuse(fields_.at("achieved_permille"),
+               fmt::format("{} has no peak that this could be a part of", kPrecisionNames[i]),
+               fmt::format("peak_flops with a figure for {}, too", kPrecisionNames[i]));
   }
 
   void read_aliases(Device& d) {

@@ -50,6 +50,7 @@ class Exploration {
     std::int64_t ps = 0;
     std::int64_t bound_ps = 0;
     std::int64_t units = 0;
+    cost::Interval interval = {};
 
     bool is_proved() const { return ps == bound_ps; }
   };
@@ -71,8 +72,11 @@ class Exploration {
     const PlanResult result = p_.plan(budget, max_work);
     ++solved_;
     work_ += result.statistics.work + replay_work_;
-    Known known{result.peak_bytes, result.recompute_ps, result.bound_ps,
-                static_cast<std::int64_t>(result.plan.units.size())};
+    Known known{result.peak_bytes,
+                result.recompute_ps,
+                result.bound_ps,
+                static_cast<std::int64_t>(result.plan.units.size()),
+                {result.recompute.low_ps, result.recompute.high_ps}};
     const auto [at, is_new] = known_.emplace(budget, known);
     if (!is_new && known.ps <= at->second.ps) {
       known.bound_ps = std::max(known.bound_ps, at->second.bound_ps);
@@ -164,7 +168,7 @@ class Exploration {
     const Known* cheapest = nullptr;
     for (auto& [budget, known] : known_) {
       if (cheapest != nullptr && cheapest->ps <= known.ps)
-        known = {cheapest->low, cheapest->ps, known.bound_ps, cheapest->units};
+        known = {cheapest->low, cheapest->ps, known.bound_ps, cheapest->units, cheapest->interval};
       cheapest = &known;
     }
     std::int64_t bound_ps = 0;
@@ -174,13 +178,13 @@ class Exploration {
 
   void add_point(Frontier& frontier, std::int64_t budget) const {
     const Known& known = known_.lower_bound(budget)->second;
-    frontier.points.push_back({budget, known.low, known.ps, known.bound_ps, known.units});
+    frontier.points.push_back({budget, known.low, known.ps, known.bound_ps, known.units, known.interval});
   }
 
   void add_breakpoints(Frontier& frontier) const {
     for (const auto& [budget, known] : known_)
       if (frontier.points.empty() || known.ps < frontier.points.back().recompute_ps)
-        frontier.points.push_back({known.low, known.low, known.ps, known.bound_ps, known.units});
+        frontier.points.push_back({known.low, known.low, known.ps, known.bound_ps, known.units, known.interval});
     frontier.missing = missing_;
   }
 

@@ -22,6 +22,7 @@ struct FrontierPoint {
   std::int64_t recompute_ps = 0;
   std::int64_t bound_ps = 0;  // no plan within the budget takes less
   std::int64_t unit_count = 0;
+  cost::Interval interval = {};  // of recompute_ps
 
   bool is_proved() const { return recompute_ps == bound_ps; }
   friend bool operator==(const FrontierPoint&, const FrontierPoint&) = default;

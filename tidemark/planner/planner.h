@@ -64,6 +64,7 @@ struct PolicyFigures {
   std::int64_t peak_bytes = 0;
   std::int64_t recompute_ps = 0;
   bool fits = false;
+  cost::Interval interval = {};  // of recompute_ps
 };
 
 struct PlanResult {
@@ -72,6 +73,7 @@ struct PlanResult {
   // Of the plan; with kInfeasible, of the plan with the smallest peak that is known.
   std::int64_t peak_bytes = 0;
   std::int64_t recompute_ps = 0;
+  cost::Total recompute;      // the same with its interval, where it comes from, and what of it has no price
   std::int64_t bound_ps = 0;  // no plan that fits takes less
   std::int64_t unplanned_peak_bytes = 0;
   std::int64_t smallest_peak_bytes = 0;  // of any plan

@@ -276,6 +276,7 @@ MethodInput method_input(const PlanningInput& input, std::int64_t room_bytes) {
 PreparedStep::PreparedStep(const step::Step& step, const cost::StepCost& cost, const PlannerOptions& options)
     : step_(step),
       options_(options),
+      cost_(cost),
       times_(times_of(cost)),
       space_(find_space(step, times_, options.space)),
       ties_(step, space_),
@@ -289,7 +290,15 @@ PreparedStep::PreparedStep(const step::Step& step, const cost::StepCost& cost, c
 }
 
 PlanResult PreparedStep::plan(std::int64_t room_bytes, std::int64_t max_work) const {
-  return Search(*this, room_bytes, max_work).run(known_);
+  PlanResult result = Search(*this, room_bytes, max_work).run(known_);
+  result.recompute = recompute_of(result.plan);
+  return result;
+}
+
+cost::Total PreparedStep::recompute_of(const plan::Plan& plan) const {
+  if (plan.units.empty()) return {};
+  const Rerun rerun = rerun_of(step_, space_.index, plan);
+  return cost::total_of(cost_, rerun.ops, rerun.regions);
 }
 
 Judged PreparedStep::judge(plan::Plan plan) const {
@@ -312,7 +321,8 @@ void PreparedStep::try_policies() {
     Judged judged = policy.kind == PolicyKind::kNone
                         ? none_
                         : judge(plan::make_plan(step_, policy, {.early_stop = options_.space.early_stop}));
-    policies_.push_back({policy, judged.peak_bytes, judged.recompute_ps, false});
+    const cost::Total total = recompute_of(judged.plan);
+    policies_.push_back({policy, judged.peak_bytes, judged.recompute_ps, false, {total.low_ps, total.high_ps}});
     if (!is_of_space(judged.plan)) continue;
     if (judged.peak_bytes < smallest_.peak_bytes) smallest_ = judged;
     known_.push_back(std::move(judged));

@@ -49,6 +49,8 @@ class PreparedStep {
   const step::Step& step() const { return step_; }
   const PlannerOptions& options() const { return options_; }
   const Times& times() const { return times_; }
+  // What a plan costs, with its interval.
+  cost::Total recompute_of(const plan::Plan& plan) const;
   const Space& space() const { return space_; }
   const ExactSolver& solver() const { return *solver_; }
   const Judged& none() const { return none_; }
@@ -79,6 +81,7 @@ class PreparedStep {
 
   const step::Step& step_;
   PlannerOptions options_;
+  cost::StepCost cost_;
   Times times_;
   Space space_;
   TieOrder ties_;

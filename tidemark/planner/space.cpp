@@ -239,14 +239,15 @@ plan::Unit make_unit(const Candidate& candidate, std::span<const std::uint8_t> s
   return unit;
 }
 
-std::int64_t recompute_ps(const Step& step, const EventIndex& index, const Times& times, const plan::Plan& plan) {
+Rerun rerun_of(const Step& step, const EventIndex& index, const plan::Plan& plan) {
   const StepTables& t = step.tables();
   std::vector<std::uint8_t> is_unpacked(t.saves.size(), 0);
   for (const Event& event : t.events)
     if (event.kind == EventKind::kUnpack) is_unpacked[event.id] = 1;
-  std::int64_t sum = 0;
+  Rerun rerun;
   for (const plan::Unit& unit : plan.units) {
-    sum += times.region_ps + (unit.preserve_rng ? times.region_rng_ps : 0);
+    ++rerun.regions.regions;
+    if (unit.preserve_rng) ++rerun.regions.random_states;
     const plan::EventRange region = index.regions[unit.call.index()];
     std::uint32_t stop = region.end;
     bool is_recomputed = false;
@@ -254,14 +255,22 @@ std::int64_t recompute_ps(const Step& step, const EventIndex& index, const Times
       const Event& event = t.events[at];
       if (event.kind != EventKind::kPack || !t.saves[event.id].hooked) continue;
       if (unit.early_stop) stop = at + 1;
-      sum += times.region_save_ps;
+      ++rerun.regions.saves;
       is_recomputed = is_recomputed || is_unpacked[event.id] != 0;
     }
     if (!is_recomputed) continue;
     for (std::uint32_t at = region.begin; at < stop; ++at)
       if (t.events[at].kind == EventKind::kBegin && unit.decision(OpId(t.events[at].id)) == plan::Decision::kRecompute)
-        sum += times.op_ps[t.events[at].id];
+        rerun.ops.emplace_back(t.events[at].id);
   }
+  return rerun;
+}
+
+std::int64_t recompute_ps(const Step& step, const EventIndex& index, const Times& times, const plan::Plan& plan) {
+  const Rerun rerun = rerun_of(step, index, plan);
+  std::int64_t sum = rerun.regions.regions * times.region_ps + rerun.regions.saves * times.region_save_ps +
+                     rerun.regions.random_states * times.region_rng_ps;
+  for (const OpId op : rerun.ops) sum += times.op_ps[op.index()];
   return sum;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tidemark/cost/step_cost.h"
 #include "tidemark/plan/event_index.h"
 #include "tidemark/plan/groups.h"
 #include "tidemark/plan/plan.h"
@@ -99,8 +100,15 @@ Space find_space(const step::Step& step, const Times& times, const SpaceOptions&
 // The unit with these groups saved; `saved` has one flag per choice.
 plan::Unit make_unit(const Candidate& candidate, std::span<const std::uint8_t> saved);
 
-// What a plan costs beyond plain training: the ops that run again, and its checkpoints. The space decides nothing here:
+// What a plan does beyond plain training: the ops that run again, and its checkpoints. The space decides nothing here:
 // any plan that can be replayed has a price.
+struct Rerun {
+  std::vector<step::OpId> ops;
+  cost::RegionCounts regions;
+};
+Rerun rerun_of(const step::Step& step, const plan::EventIndex& index, const plan::Plan& plan);
+
+// What that takes.
 std::int64_t recompute_ps(const step::Step& step, const plan::EventIndex& index, const Times& times,
                           const plan::Plan& plan);
 

@@ -8,6 +8,7 @@
 
 #include "tidemark/base/bytes.h"
 #include "tidemark/base/duration.h"
+#include "tidemark/report/cost_text.h"
 #include "tidemark/report/text_layout.h"
 #include "tidemark/step/dump.h"
 #include "tidemark/step/op_name.h"
@@ -277,11 +278,11 @@ std::string explain_text(const PlanReport& report, const Explanation& explanatio
   text += "  " + wrap(floor_text(report, explanation), 2);
   text += "  " + wrap(excluded_text(report, explanation), 2);
   const planner::SolveStatistics& search = report.result.statistics;
-  if (search.passes == 0) return text;
-  text += fmt::format("  searched in {}, {} entries\n",
-                      search.passes == 1 ? std::string("1 pass") : format_count(search.passes) + " passes",
-                      format_count(search.work));
-  return text;
+  if (search.passes > 0)
+    text += fmt::format("  searched in {}, {} entries\n",
+                        search.passes == 1 ? std::string("1 pass") : format_count(search.passes) + " passes",
+                        format_count(search.work));
+  return text + unpriced_section(report, style);
 }
 
 std::string why_text(const PlanReport& report, const std::vector<WhyAnswers>& answers, const Style& style) {
@@ -319,9 +320,13 @@ Json explain_json(const PlanReport& report, const ExplainReport& explained) {
     excluded.push_back({{"reason", planner::kExclusionNames[static_cast<std::size_t>(calls.reason)]},
                         {"calls", calls.count},
                         {"examples", calls.examples}});
-  Json json{{"moments", moments},   {"floor", moment_json(report, explanation.floor)},
-            {"price", Json()},      {"groups", groups},
-            {"excluded", excluded}, {"why", Json::array()}};
+  Json json{{"moments", moments},
+            {"floor", moment_json(report, explanation.floor)},
+            {"price", Json()},
+            {"groups", groups},
+            {"excluded", excluded},
+            {"why", Json::array()},
+            {"unpriced", unpriced_json(*report.step, report.cost.unpriced)}};
   if (explanation.has_price)
     json["price"] = {{"step_bytes", explanation.price.step_bytes},
                      {"more_spares_ms", ms(explanation.price.more_spares_ps)},

@@ -13,6 +13,7 @@
 #include "tidemark/base/rounding.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/plan/event_index.h"
+#include "tidemark/report/cost_text.h"
 #include "tidemark/report/explain_report.h"
 #include "tidemark/report/text_layout.h"
 #include "tidemark/step/dump.h"
@@ -174,18 +175,33 @@ std::string advice(const PlanReport& report) {
   return "  " + wrap(what_helps(place, report.timeline.peak_by_category), 2);
 }
 
+std::string recompute_text(const PlanReport& report) {
+  const cost::Total& total = report.result.recompute;
+  std::string text = total.time_ps == 0 ? format_duration(0) : interval_text(total);
+  text += fmt::format(", {} of the step", percent(total.time_ps, report.cost.all.time_ps));
+  if (total.unpriced_ops > 0) text += fmt::format("; {} without a price", count_of(total.unpriced_ops, "op"));
+  return text;
+}
+
 std::string policies_text(const PlanReport& report, const Style& style) {
   const std::string text = "\n" + style.heading("plans written by hand") + "\n";
-  Table policies("<>>><");
-  policies.row({"", "peak", "recomputing", "of the step", ""});
+  Table policies("<>>>>><");
+  policies.row({"", "peak", "recomputing", "from", "to", "of the step", ""});
   for (const planner::PolicyFigures& figures_of : report.result.policies)
     policies.row({plan::policy_text(figures_of.policy), format_bytes(figures_of.peak_bytes),
-                  format_duration(figures_of.recompute_ps), percent(figures_of.recompute_ps, report.cost.all.time_ps),
+                  format_duration(figures_of.recompute_ps), format_duration(figures_of.interval.low_ps),
+                  format_duration(figures_of.interval.high_ps),
+                  percent(figures_of.recompute_ps, report.cost.all.time_ps),
                   figures_of.fits ? "fits" : "does not fit"});
   return text + policies.text(2);
 }
 
 }  // namespace
+
+std::string unpriced_section(const PlanReport& report, const Style& style) {
+  const std::string text = unpriced_text(*report.step, report.cost.unpriced, style);
+  return text.empty() ? text : "\n" + text;
+}
 
 PlanReport make_report(std::string file, std::shared_ptr<const Step> step, device::Device device, cost::StepCost cost,
                        const planner::PlannerOptions& options, planner::PlanResult result) {
@@ -226,9 +242,9 @@ std::string plan_text(const PlanReport& report, const Style& style) {
                                    format_bytes(result.smallest_peak_bytes))});
   figures.row({"held by", held_by(report)});
   figures.row({"at", moment_text(*report.step, report.timeline.peak)});
-  figures.row({"recomputing", fmt::format("{}, {} of the step's {}", format_duration(result.recompute_ps),
-                                          percent(result.recompute_ps, report.cost.all.time_ps),
-                                          format_duration(report.cost.all.time_ps))});
+  figures.row({"recomputing", recompute_text(report)});
+  figures.row({"the step's ops", interval_text(report.cost.all)});
+  figures.row({"times", sources_text(report.cost.all)});
   if (result.own)
     figures.row({"its own model", fmt::format("{} says {}", planner::name_of(report.method), own_text(*result.own))});
   text += figures.text(2);
@@ -241,7 +257,7 @@ std::string plan_text(const PlanReport& report, const Style& style) {
   if (!result.restored.empty())
     text += fmt::format("  {} change buffers, which applying the plan restores\n",
                         count_of(static_cast<std::int64_t>(result.restored.size()), "unit"));
-  if (!report.is_short) text += policies_text(report, style);
+  if (!report.is_short) text += policies_text(report, style) + unpriced_section(report, style);
   if (!report.output.empty()) text += fmt::format("\nwritten to {}\n", printable(report.output));
   if (!report.certificate.empty()) text += fmt::format("certificate in {}\n", printable(report.certificate));
   if (!report.no_certificate.empty()) text += fmt::format("no certificate: {}\n", report.no_certificate);
@@ -255,6 +271,8 @@ Json plan_json(const PlanReport& report) {
     policies.push_back({{"policy", plan::policy_text(figures.policy)},
                         {"peak_bytes", figures.peak_bytes},
                         {"recompute_ps", figures.recompute_ps},
+                        {"recompute_low_ms", ms(figures.interval.low_ps)},
+                        {"recompute_high_ms", ms(figures.interval.high_ps)},
                         {"fits", figures.fits}});
   Json excluded = Json::object();
   for (std::size_t i = 1; i < result.excluded.size(); ++i)
@@ -274,7 +292,10 @@ Json plan_json(const PlanReport& report) {
             {"bound_ms", ms(result.bound_ps)},
             {"recompute_ps", result.recompute_ps},
             {"bound_ps", result.bound_ps},
+            {"recompute", total_json(result.recompute)},
             {"step_ops_ms", ms(report.cost.all.time_ps)},
+            {"step_ops", total_json(report.cost.all)},
+            {"unpriced", unpriced_json(*report.step, report.cost.unpriced)},
             {"units", static_cast<std::int64_t>(result.plan.units.size())},
             {"policies", policies},
             {"candidates", result.candidate_count},

@@ -39,6 +39,9 @@ struct PlanReport {
 PlanReport make_report(std::string file, std::shared_ptr<const step::Step> step, device::Device device,
                        cost::StepCost cost, const planner::PlannerOptions& options, planner::PlanResult result);
 
+// The ops without a price, after an empty line; nothing where there are none.
+std::string unpriced_section(const PlanReport& report, const Style& style);
+
 std::string plan_text(const PlanReport& report, const Style& style);
 Json plan_json(const PlanReport& report);
 

@@ -41,20 +41,31 @@ GreedyOrder greedy_order(const StepIndex& index, const ModuleOperators& all, Rul
   for (std::uint32_t i = 0; i < all.operators.size(); ++i) number.emplace(all.operators[i].op.value(), i);
   GreedyOrder order;
   Members stored;
+  Members unpriced;
   Members recomputed;
   for (const plan::Group& group : plan::find_groups(*index.step, index.events, all.call)) {
     Members members;
     for (const step::OpId op : group.ops)
       if (const auto found = number.find(op.value()); found != number.end()) members.insert(found->second);
     if (members.empty()) continue;
-    if (group.must_save || (group.is_random && all.must_store_random && group.can_save()))
+    const auto any_of = [&](auto&& has) {
+      return std::any_of(members.begin(), members.end(), [&](std::uint32_t i) { return has(all.operators[i], i); });
+    };
+    // What came into the module and is changed there would be changed twice.
+    const bool changes_outside = any_of([](const Operator& o, std::uint32_t i) { return o.changes == i; });
+    if (group.must_save || (group.is_random && all.must_store_random && group.can_save())) {
       stored.merge(members);
-    else if (!group.can_save())
-      recomputed.merge(members);
-    else
+    } else if (!group.can_save()) {
+      (changes_outside ? stored : recomputed).merge(members);
+    } else if (any_of([](const Operator& o, std::uint32_t) { return o.is_unpriced; })) {
+      unpriced.merge(members);
+    } else {
       order.candidates.push_back(make_candidate(all, *members.begin(), members));
+    }
   }
   sort_by_score(order.candidates);
+  order.unpriced = listed(unpriced);
+  stored.merge(unpriced);
   order.stored = listed(stored);
   order.recomputed = listed(recomputed);
   return order;

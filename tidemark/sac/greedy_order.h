@@ -23,12 +23,14 @@ struct Candidate {
 struct GreedyOrder {
   std::vector<Candidate> candidates;      // by score, largest first; equal ones by head
   std::vector<std::uint32_t> stored;      // never recomputed
+  std::vector<std::uint32_t> unpriced;    // of these, groups that are kept because nobody knows what one of them takes
   std::vector<std::uint32_t> recomputed;  // never stored: views, and what cannot be stored
 
   friend bool operator==(const GreedyOrder&, const GreedyOrder&) = default;
 };
 
-// By our rules the groups are those of plan::find_groups, so that no operator is in two of them.
+// By our rules the groups are those of plan::find_groups, so that no operator is in two of them; what changes a tensor
+// that came into the module is stored, and so is what has no price.
 GreedyOrder greedy_order(const StepIndex& index, const ModuleOperators& operators, Rules rules = Rules::kTidemark);
 
 // The estimator's order, from the operators alone.

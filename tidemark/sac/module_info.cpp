@@ -116,7 +116,7 @@ ModuleInfo module_info(const Step& step, std::span<const double> op_ms, const Mo
     stats.backward_ms = times[module.module.index()].backward_ms;
     const CallId call = calls[module.module.index()];
     if (has_children[module.module.index()] && call.has_value()) {
-      const ModuleOperators operators = list_operators(index, call, op_ms, options.rules);
+      const ModuleOperators operators = list_operators(index, call, op_ms, options.rules, options.is_unpriced);
       const GreedyOrder order = greedy_order(index, operators, options.rules);
       stats.is_leaf = false;
       stats.sac_bytes = operators.total_bytes;

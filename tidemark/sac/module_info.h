@@ -45,8 +45,9 @@ struct ModuleInfo {
 
 struct ModuleInfoOptions {
   Rules rules = Rules::kTidemark;
-  std::string device;         // count only storages there; empty: all
-  bool counts_stale = false;  // see memory::ReferenceOptions
+  std::string device;                              // count only storages there; empty: all
+  bool counts_stale = false;                       // see memory::ReferenceOptions
+  std::span<const std::uint8_t> is_unpriced = {};  // by op: op_ms is 0 because nobody knows it; empty: of none
 };
 
 // Requires: `op_ms` has the milliseconds of every op of the step. A module that is called twice has the statistics of

@@ -70,8 +70,9 @@ std::span<const OpId> ops_inside(const StepIndex& index, step::CallId call) {
 
 class Lister {
  public:
-  Lister(const StepIndex& index, step::CallId call, std::span<const double> op_ms, Rules rules)
-      : index_(index), step_(*index.step), call_(call), op_ms_(op_ms), rules_(rules) {}
+  Lister(const StepIndex& index, step::CallId call, std::span<const double> op_ms, Rules rules,
+         std::span<const std::uint8_t> is_unpriced)
+      : index_(index), step_(*index.step), call_(call), op_ms_(op_ms), rules_(rules), is_unpriced_(is_unpriced) {}
 
   ModuleOperators list() {
     ModuleOperators result;
@@ -102,6 +103,7 @@ class Lister {
     result.op = id;
     result.name = std::string(family);
     result.ms = op_ms_[id.index()];
+    result.is_unpriced = !is_unpriced_.empty() && is_unpriced_[id.index()] != 0;
     const bool by_record = rules_ == Rules::kTidemark;
     const auto storages = output_storages(step_, op, by_record);
     result.is_view_like = by_record ? returns_views_only(op) : is_reference_view(family);
@@ -174,6 +176,7 @@ class Lister {
   step::CallId call_;
   std::span<const double> op_ms_;
   Rules rules_;
+  std::span<const std::uint8_t> is_unpriced_;
   std::unordered_map<std::uint32_t, std::uint32_t> maker_;  // by storage: the operator that first returned it
 };
 
@@ -209,8 +212,9 @@ StepIndex::StepIndex(const Step& recorded)
   }
 }
 
-ModuleOperators list_operators(const StepIndex& index, step::CallId call, std::span<const double> op_ms, Rules rules) {
-  return Lister(index, call, op_ms, rules).list();
+ModuleOperators list_operators(const StepIndex& index, step::CallId call, std::span<const double> op_ms, Rules rules,
+                               std::span<const std::uint8_t> is_unpriced) {
+  return Lister(index, call, op_ms, rules, is_unpriced).list();
 }
 
 }  // namespace tidemark::sac

@@ -29,6 +29,7 @@ struct Operator {
   bool is_saved_by_autograd = false;     // by the end of the call, all it returned
   std::optional<std::uint32_t> changes;  // in-place: the operator whose result it changes; itself when the
                                          // result comes from outside the module
+  bool is_unpriced = false;              // `ms` is 0 because nobody knows it
   friend bool operator==(const Operator&, const Operator&) = default;
 };
 
@@ -63,9 +64,9 @@ struct StepIndex {
   std::vector<step::OpId> forward_ops;    // in the order of their begin events
 };
 
-// Requires: `op_ms` has the milliseconds of every op of the step.
-// Throws: Error when the estimator would have failed, under its rules.
+// Requires: `op_ms` has the milliseconds of every op of the step; `is_unpriced` says of which they are not known, or is
+// empty. Throws: Error when the estimator would have failed, under its rules.
 ModuleOperators list_operators(const StepIndex& index, step::CallId call, std::span<const double> op_ms,
-                               Rules rules = Rules::kTidemark);
+                               Rules rules = Rules::kTidemark, std::span<const std::uint8_t> is_unpriced = {});
 
 }  // namespace tidemark::sac

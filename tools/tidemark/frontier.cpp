@@ -52,15 +52,17 @@ ExitCode run_frontier(FrontierArguments arguments, const Console& console) {
   planner::FrontierOptions options = frontier_options(arguments);
   const device::Device device = device::find_device(planning.device);
   follow_device(planning.native, device.kind);
-  const step::Step step = read_step_argument(planning.step, planning.native);
-  const cost::StepCost cost = cost::price_step(step, device, planning.ranks.price_options());
+  const auto step = std::make_shared<const step::Step>(read_step_argument(planning.step, planning.native));
+  const cost::StepCost cost = cost::price_step(*step, device, planning.ranks.price_options());
   const std::optional<memory::WorkspaceTable> table =
       read_workspace_argument(planning.workspace, planning.step, console);
   const planner::PlannerOptions wishes = planner_options(planning, device, 0, table ? &*table : nullptr);
-  const planner::PreparedStep prepared(step, cost, wishes);
+  const planner::PreparedStep prepared(*step, cost, wishes);
   FrontierReport report{.file = planning.step,
                         .device = device,
-                        .step_ps = cost.all.time_ps,
+                        .step = step,
+                        .ops = cost.all,
+                        .unpriced = cost.unpriced,
                         .reserve_bytes = wishes.reserve_bytes,
                         .against = wishes.against,
                         .frontier = {}};

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "cost_text.h"
 #include "text_layout.h"
 #include "tidemark/base/bytes.h"
 
@@ -76,7 +75,7 @@ std::string frontier_plot(const FrontierReport& report) {
   std::string text;
   for (std::size_t row = kRows; row-- > 0;) {
     const bool has_label = row == 0 || row + 1 == kRows || row == kRows / 2;
-    const std::string label = has_label ? percent(up.value(row), report.step_ps) : "";
+    const std::string label = has_label ? percent(up.value(row), report.ops.time_ps) : "";
     std::string line = fmt::format("  {:>{}} |{}", label, kLabel, grid[row]);
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cost_text.h"
 #include "frontier_plot.h"
 #include "text_layout.h"
 #include "tidemark/base/bytes.h"
@@ -76,7 +75,15 @@ std::vector<const FrontierPoint*> some_points(const Frontier& frontier) {
   return some;
 }
 
-std::string share(std::int64_t ps, const FrontierReport& report) { return percent(ps, report.step_ps); }
+std::string share(std::int64_t ps, const FrontierReport& report) { return percent(ps, report.ops.time_ps); }
+
+// Names of ops come from files, and may hold anything.
+std::string csv_word(std::string_view word) {
+  if (word.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(word);
+  std::string quoted = "\"";
+  for (const char c : word) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
 
 }  // namespace
 
@@ -86,51 +93,61 @@ std::string frontier_text(const FrontierReport& report, const Console& console) 
       console.heading(fmt::format("{} on {}", step::printable(report.file), report.device.name)) + "\n\n";
   text += "  " + wrap(verdict(report), 2);
   if (!frontier.is_smallest_proved) text += "  budgets below the first one may be possible: its peak is not proved\n";
+  std::string notes = "times: " + sources_text(report.ops);
   if (report.reserve_bytes > 0)
-    text += fmt::format("  of every budget, {} are not for tensors\n", format_bytes(report.reserve_bytes));
+    notes = fmt::format("of every budget, {} are not for tensors; {}", format_bytes(report.reserve_bytes), notes);
+  text += "  " + wrap(notes, 2);
   text += "\n";
   if (frontier.points.size() > 1) {
-    text += console.heading(fmt::format("recomputing, of the step's {}, by budget", format_duration(report.step_ps)));
+    text += console.heading(fmt::format("recomputing by budget, of the step's {}", interval_text(report.ops)));
     text += "\n" + frontier_plot(report) + "\n";
   }
-  Table points(">>>>");
-  points.row({"budget", "recomputing", "of the step", "units"});
+  Table points(">>>>>>");
+  points.row({"budget", "recomputing", "from", "to", "of the step", "units"});
   for (const FrontierPoint* point : some_points(frontier))
     points.row({format_bytes(point->budget_bytes + report.reserve_bytes),
                 (point->is_proved() ? "" : "<= ") + format_duration(point->recompute_ps),
+                format_duration(point->interval.low_ps), format_duration(point->interval.high_ps),
                 share(point->recompute_ps, report), format_count(point->unit_count)});
   text += points.text(2);
   if (frontier.points.size() > kMostPoints)
     text += fmt::format("  {} of {}; --csv and --json list all\n", kMostPoints,
                         format_count(static_cast<std::int64_t>(frontier.points.size())));
   text += "\n" + console.heading("plans written by hand") + "\n";
-  Table policies("<<>>>>");
-  policies.row({"", "", "budget", "recomputing", "of the step", "at least"});
+  Table policies("<<>>>>>>");
+  policies.row({"", "", "budget", "recomputing", "from", "to", "of the step", "at least"});
   for (const planner::PolicyFigures& figures : frontier.policies) {
     std::int64_t best = 0;  // of a plan within that budget
     for (const FrontierPoint& point : frontier.points)
       if (point.peak_bytes <= figures.peak_bytes) best = point.recompute_ps;
     policies.row({std::string(1, mark_of(figures.policy)), plan::policy_text(figures.policy),
                   format_bytes(figures.peak_bytes + report.reserve_bytes), format_duration(figures.recompute_ps),
+                  format_duration(figures.interval.low_ps), format_duration(figures.interval.high_ps),
                   share(figures.recompute_ps, report), share(best, report)});
   }
   text += policies.text(2);
-  return text;
+  const std::string unpriced = unpriced_text(*report.step, report.unpriced, console.style());
+  return unpriced.empty() ? text : text + "\n" + unpriced;
 }
 
 std::string frontier_csv(const FrontierReport& report) {
-  std::string text = "kind,name,budget_bytes,peak_bytes,recompute_ms,step_percent,bound_ms,proved,units\n";
+  std::string text =
+      "kind,name,budget_bytes,peak_bytes,recompute_ms,step_percent,bound_ms,proved,units,low_ms,high_ms,ops,bytes\n";
   const auto part = [&](std::int64_t ps) {
-    return report.step_ps == 0 ? 0.0 : 100.0 * static_cast<double>(ps) / static_cast<double>(report.step_ps);
+    return report.ops.time_ps == 0 ? 0.0 : 100.0 * static_cast<double>(ps) / static_cast<double>(report.ops.time_ps);
   };
   for (const FrontierPoint& point : report.frontier.points)
-    text += fmt::format("frontier,,{},{},{},{:.4f},{},{},{}\n", point.budget_bytes + report.reserve_bytes,
+    text += fmt::format("frontier,,{},{},{},{:.4f},{},{},{},{},{},,\n", point.budget_bytes + report.reserve_bytes,
                         point.peak_bytes, format_ms(point.recompute_ps), part(point.recompute_ps),
-                        format_ms(point.bound_ps), point.is_proved() ? "yes" : "no", point.unit_count);
+                        format_ms(point.bound_ps), point.is_proved() ? "yes" : "no", point.unit_count,
+                        format_ms(point.interval.low_ps), format_ms(point.interval.high_ps));
   for (const planner::PolicyFigures& figures : report.frontier.policies)
-    text += fmt::format("policy,{},{},{},{},{:.4f},,,\n", plan::policy_text(figures.policy),
+    text += fmt::format("policy,{},{},{},{},{:.4f},,,,{},{},,\n", plan::policy_text(figures.policy),
                         figures.peak_bytes + report.reserve_bytes, figures.peak_bytes, format_ms(figures.recompute_ps),
-                        part(figures.recompute_ps));
+                        part(figures.recompute_ps), format_ms(figures.interval.low_ps),
+                        format_ms(figures.interval.high_ps));
+  for (const cost::UnpricedOp& op : report.unpriced)
+    text += fmt::format("unpriced,{},,,,,,,,,,{},{}\n", csv_word(report.step->text(op.name)), op.count, op.bytes);
   return text;
 }
 
@@ -143,6 +160,8 @@ Json frontier_json(const FrontierReport& report) {
                       {"recompute_ms", ms(point.recompute_ps)},
                       {"bound_ms", ms(point.bound_ps)},
                       {"recompute_ps", point.recompute_ps},
+                      {"recompute_low_ms", ms(point.interval.low_ps)},
+                      {"recompute_high_ms", ms(point.interval.high_ps)},
                       {"bound_ps", point.bound_ps},
                       {"proved", point.is_proved()},
                       {"units", point.unit_count}});
@@ -152,7 +171,9 @@ Json frontier_json(const FrontierReport& report) {
                         {"budget_bytes", figures.peak_bytes + report.reserve_bytes},
                         {"peak_bytes", figures.peak_bytes},
                         {"recompute_ms", ms(figures.recompute_ps)},
-                        {"recompute_ps", figures.recompute_ps}});
+                        {"recompute_ps", figures.recompute_ps},
+                        {"recompute_low_ms", ms(figures.interval.low_ps)},
+                        {"recompute_high_ms", ms(figures.interval.high_ps)}});
   Json missing = Json::array();
   for (const planner::BudgetRange& range : frontier.missing)
     missing.push_back({{"first_budget_bytes", range.first_bytes + report.reserve_bytes},
@@ -161,7 +182,9 @@ Json frontier_json(const FrontierReport& report) {
           {"device", report.device.name},
           {"against", planner::kAgainstNames[static_cast<std::size_t>(report.against)]},
           {"reserve_bytes", report.reserve_bytes},
-          {"step_ops_ms", ms(report.step_ps)},
+          {"step_ops_ms", ms(report.ops.time_ps)},
+          {"step_ops", total_json(report.ops)},
+          {"unpriced", unpriced_json(*report.step, report.unpriced)},
           {"smallest_peak_bytes", frontier.smallest_peak_bytes},
           {"smallest_peak_proved", frontier.is_smallest_proved},
           {"unplanned_peak_bytes", frontier.unplanned_peak_bytes},

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "console.h"
 #include "tidemark/cost/step_cost.h"
@@ -13,7 +15,9 @@ namespace tidemark::cli {
 struct FrontierReport {
   std::string file;
   device::Device device;
-  std::int64_t step_ps = 0;  // the ops of the step without a plan
+  std::shared_ptr<const step::Step> step;
+  cost::Total ops;  // of the step without a plan
+  std::vector<cost::UnpricedOp> unpriced;
   std::int64_t reserve_bytes = 0;
   planner::Against against = planner::Against::kExact;
   planner::Frontier frontier;

@@ -54,11 +54,18 @@ AllocatorModel allocator_of(const MemoryOptions& options, const std::optional<de
   return device && device->kind != device::DeviceKind::kCpu ? AllocatorModel::kCaching : AllocatorModel::kExact;
 }
 
+// What sizes are rounded up to. The models of PyTorch's allocator have its own figure; a device may have another.
+std::int64_t rounding_of(const MemoryReport& report) {
+  if (report.allocator == AllocatorModel::kExact) return 1;
+  const bool is_devices = report.allocator == AllocatorModel::kRounded && report.device.has_value();
+  return is_devices ? report.device->allocator_rounding_bytes.value : kCudaRoundingBytes;
+}
+
 void replay_into(MemoryReport& report) {
   const bool is_exact = report.allocator == AllocatorModel::kExact;
   report.timeline = memory::replay(report.step, report.plan,
                                    {.workspace = report.workspace ? &*report.workspace : nullptr,
-                                    .round_to_bytes = is_exact ? 1 : kCudaRoundingBytes,
+                                    .round_to_bytes = rounding_of(report),
                                     .keep_changes = true});
   if (is_exact || report.allocator == AllocatorModel::kRounded) return;
   report.reserved = memory::use_caching_allocator(

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 
 #include "commands.h"
-#include "cost_text.h"
 #include "ranks_argument.h"
 #include "step_argument.h"
 #include "text_layout.h"
@@ -34,6 +34,7 @@ using namespace sac;
 struct SacOptions {
   std::string step;
   std::string module;
+  std::size_t call = 1;
   std::string device;
   std::string cost = "tidemark";
   std::string rules;
@@ -48,19 +49,26 @@ constexpr std::size_t kShownFrontierPoints = 24;
 // Milliseconds of every op; and what is known about them, when they are our own.
 struct OpTimes {
   std::vector<double> ms;
+  std::vector<std::uint8_t> is_unpriced;  // PyTorch's estimators have a time for everything
   std::optional<cost::StepCost> own;
 };
 
+// Requires: not our own cost.
+cost::ReferenceLine line_of(const SacOptions& options) {
+  const auto& names = cost::kReferenceLineNames;
+  return static_cast<cost::ReferenceLine>(std::find(names.begin(), names.end(), options.cost) - names.begin());
+}
+
 OpTimes op_times(const step::Step& step, const SacOptions& options) {
   if (options.cost == kOwnCost) {
-    OpTimes times{{}, cost::price_step(step, device::find_device(options.device), options.ranks.price_options())};
-    for (const cost::Time& time : times.own->ops) times.ms.push_back(ms(time.total_ps));
+    OpTimes times{{}, {}, cost::price_step(step, device::find_device(options.device), options.ranks.price_options())};
+    for (const cost::Time& time : times.own->ops) {
+      times.ms.push_back(ms(time.total_ps));
+      times.is_unpriced.push_back(time.source == cost::TimeSource::kUnpriced ? 1 : 0);
+    }
     return times;
   }
-  const auto& names = cost::kReferenceLineNames;
-  const auto line =
-      static_cast<cost::ReferenceLine>(std::find(names.begin(), names.end(), options.cost) - names.begin());
-  return {cost::reference_times_ms(step, cost::find_reference_hardware(line, options.device)), std::nullopt};
+  return {cost::reference_times_ms(step, line_of(options), options.device), {}, std::nullopt};
 }
 
 // What was asked for, or the rules that go with the times.
@@ -71,17 +79,18 @@ Rules rules_of(const SacOptions& options) {
   return static_cast<Rules>(std::find(kRulesNames.begin(), kRulesNames.end(), name) - kRulesNames.begin());
 }
 
-// The last forward call of the module.
-step::CallId find_call(const step::Step& step, const std::string& fqn) {
-  step::CallId found;
+// The forward calls of the module, in the order in which they ran.
+std::vector<step::CallId> find_calls(const step::Step& step, const std::string& fqn) {
+  std::vector<step::CallId> found;
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < step.tables().calls.size(); ++i) {
     const step::Call& call = step.tables().calls[i];
     if (step[call.pass].kind != step::PassKind::kForward) continue;
-    names.push_back(step.fqn(call.module));
-    if (names.back() == fqn) found = step::CallId(i);
+    std::string name = step.fqn(call.module);
+    if (name == fqn) found.emplace_back(i);
+    if (!name.empty()) names.push_back(std::move(name));
   }
-  if (found.has_value()) return found;
+  if (!found.empty()) return found;
   const auto nearer = [&](const std::string& a, const std::string& b) {
     return edit_distance(a, fqn) < edit_distance(b, fqn);
   };
@@ -95,7 +104,18 @@ step::CallId find_call(const step::Step& step, const std::string& fqn) {
                                                 : fmt::format("the nearest is \"{}\"", step::printable(*nearest))});
 }
 
+step::CallId find_call(const std::vector<step::CallId>& calls, std::size_t number) {
+  if (number >= 1 && number <= calls.size()) return calls[number - 1];
+  throw Error({.kind = ErrorKind::kInput,
+               .place = "--call",
+               .problem = "the module is not called so often",
+               .expected = fmt::format("1 to {}", calls.size()),
+               .got = fmt::format("{}", number),
+               .remedy = {}});
+}
+
 struct SacReport {
+  std::size_t call_count = 1;  // of the module; one of them is shown
   ModuleOperators operators;
   std::optional<cost::Total> total;  // PyTorch's estimators tell no intervals
   std::vector<cost::UnpricedOp> unpriced;
@@ -108,7 +128,9 @@ SacReport report_on(const step::Step& step, const SacOptions& options, const OpT
   const StepIndex index(step);
   const Rules rules = rules_of(options);
   SacReport report;
-  report.operators = list_operators(index, find_call(step, options.module), times.ms, rules);
+  const std::vector<step::CallId> calls = find_calls(step, options.module);
+  report.call_count = calls.size();
+  report.operators = list_operators(index, find_call(calls, options.call), times.ms, rules, times.is_unpriced);
   report.order = greedy_order(index, report.operators, rules);
   report.trade_off = trade_off(report.operators, report.order, rules);
   report.frontier = exact_frontier(report.operators, report.order);
@@ -128,9 +150,9 @@ std::string operator_table(const SacReport& report) {
   table.row({"op", "ms", "bytes", "view", "random", "saved", "changes", "name"});
   for (std::uint32_t i = 0; i < report.operators.operators.size(); ++i) {
     const Operator& o = report.operators.operators[i];
-    table.row({fmt::format("{}", i), fmt::format("{:.4f}", o.ms), format_count(o.bytes), yes(o.is_view_like),
-               yes(o.is_random), yes(o.is_saved_by_autograd), o.changes ? fmt::format("{}", *o.changes) : "",
-               step::printable(o.name)});
+    table.row({fmt::format("{}", i), o.is_unpriced ? "no price" : fmt::format("{:.4f}", o.ms), format_count(o.bytes),
+               yes(o.is_view_like), yes(o.is_random), yes(o.is_saved_by_autograd),
+               o.changes ? fmt::format("{}", *o.changes) : "", step::printable(o.name)});
   }
   return table.text(2);
 }
@@ -173,7 +195,11 @@ std::string trade_off_table(const SacReport& report) {
   for (const Candidate& candidate : report.order.candidates)
     row(candidate.bytes, candidate.ms, candidate.ms > 0 ? fmt::format("{:.4g}", candidate.score) : "free",
         candidate.members);
-  row_of(report.order.stored, "never");
+  std::vector<std::uint32_t> stored;
+  std::set_difference(report.order.stored.begin(), report.order.stored.end(), report.order.unpriced.begin(),
+                      report.order.unpriced.end(), std::back_inserter(stored));
+  row_of(report.order.unpriced, "no price");
+  row_of(stored, "never");
   return table.text(2);
 }
 
@@ -209,20 +235,26 @@ std::string text_of(const SacReport& report, const step::Step& step, const SacOp
                                                  count_of(static_cast<std::int64_t>(all.operators.size()), "op"),
                                                  format_bytes_exact(all.total_bytes), all.total_ms)) +
                      "\n";
-  if (report.total) text += fmt::format("  {}\n", total_text(*report.total));
+  if (report.call_count > 1)
+    text += fmt::format("  call {} of {}; --call shows another\n", options.call, report.call_count);
+  if (report.total) text += "  " + wrap(total_text(*report.total), 2);
   text += operator_table(report);
-  if (!report.unpriced.empty())
-    text += fmt::format("{}\n{}", console.heading(kUnpricedTitle), unpriced_text(step, report.unpriced));
+  text += unpriced_text(step, report.unpriced, console.style());
   text += console.heading("given up in greedy order, added up") + "\n" + trade_off_table(report);
   if (!report.trade_off.fit.slopes.empty())
     text += console.heading("fitted: part of the time for a part x of the bytes, as the estimator shifts it") + "\n" +
             fit_text(report.trade_off.fit);
-  return text + console.heading("frontier: the least time for so many bytes") + "\n" + frontier_text(report.frontier);
+  text += console.heading("frontier: the least time for so many bytes") + "\n" + frontier_text(report.frontier);
+  if (!report.order.unpriced.empty())
+    text += "  ops without a price are kept in all of it, with what belongs to them\n";
+  return text;
 }
 
 Json json_of(const SacReport& report, const step::Step& step, const SacOptions& options) {
   const ModuleOperators& all = report.operators;
   Json json = {{"module", options.module},
+               {"call", options.call},
+               {"calls", report.call_count},
                {"device", options.device},
                {"cost", options.cost},
                {"rules", kRulesNames[static_cast<std::size_t>(rules_of(options))]},
@@ -234,6 +266,7 @@ Json json_of(const SacReport& report, const step::Step& step, const SacOptions& 
                {"operators", Json::array()},
                {"candidates", Json::array()},
                {"stored", report.order.stored},
+               {"stored_unpriced", report.order.unpriced},
                {"recomputed", report.order.recomputed},
                {"curve", Json::array()},
                {"breaks", report.trade_off.fit.breaks},
@@ -245,6 +278,7 @@ Json json_of(const SacReport& report, const step::Step& step, const SacOptions& 
     json["operators"].push_back({{"op", o.op.value()},
                                  {"name", o.name},
                                  {"ms", o.ms},
+                                 {"unpriced", o.is_unpriced},
                                  {"bytes", o.bytes},
                                  {"view_like", o.is_view_like},
                                  {"random", o.is_random},
@@ -259,9 +293,9 @@ Json json_of(const SacReport& report, const step::Step& step, const SacOptions& 
   return json;
 }
 
-// PyTorch's own estimators know CUDA devices only.
 device::DeviceKind device_kind(const SacOptions& options) {
-  return options.cost == kOwnCost ? device::find_device(options.device).kind : device::DeviceKind::kCuda;
+  return options.cost == kOwnCost ? device::find_device(options.device).kind
+                                  : cost::reference_device_kind(line_of(options), options.device);
 }
 
 ExitCode run_sac(SacOptions options, const Console& console) {
@@ -269,7 +303,8 @@ ExitCode run_sac(SacOptions options, const Console& console) {
   const step::Step step = read_step_argument(options.step, options.native);
   const OpTimes times = op_times(step, options);
   if (!options.export_to.empty()) {
-    const ModuleInfo info = module_info(step, times.ms, {.rules = rules_of(options), .device = {}});
+    const ModuleInfo info =
+        module_info(step, times.ms, {.rules = rules_of(options), .device = {}, .is_unpriced = times.is_unpriced});
     write_file_atomically(options.export_to, module_info_json(info));
   }
   const SacReport report = report_on(step, options, times);
@@ -296,6 +331,7 @@ Command add_sac(CLI::App& root) {
   app->add_option("--module", options->module, "the full name of a module that runs in the step; \"\" for all of it")
       ->type_name("NAME")
       ->required();
+  add_count(*app, "--call", options->call, "which of its calls, from 1 on, if the step calls it more than once");
   app->add_option("--device", options->device, "the device: a name (tidemark devices), or the path of a device file")
       ->type_name("DEVICE")
       ->required();

@@ -6,9 +6,9 @@
 #include <map>
 #include <numeric>
 
-#include "cost_text.h"
 #include "text_layout.h"
 #include "tidemark/base/bytes.h"
+#include "tidemark/base/checked.h"
 #include "tidemark/base/duration.h"
 #include "tidemark/step/dtype.h"
 #include "tidemark/step/dump.h"
@@ -30,15 +30,18 @@ struct Row {
   std::int64_t key = 0;  // what they have in common
   std::int64_t count = 0;
   std::int64_t time_ps = 0;
+  cost::Total total;  // of all of them, once they are known
   std::int64_t compute_ps = 0;
   std::int64_t memory_ps = 0;
   std::int64_t forward_ps = 0;
   std::int64_t backward_ps = 0;  // with what is run again
+  std::vector<OpId> ops;
   OpId first;
 
   void add(const Step& step, OpId op, const Time& time) {
     if (count == 0) first = op;
     ++count;
+    ops.push_back(op);
     time_ps += time.total_ps;
     compute_ps += time.compute_ps;
     memory_ps += time.memory_ps;
@@ -47,6 +50,12 @@ struct Row {
     if (kind == PassKind::kBackward || kind == PassKind::kRecompute) backward_ps += time.total_ps;
   }
 };
+
+Row finished(Row row, const cost::StepCost& cost) {
+  row.total = cost::total_of(cost, row.ops);
+  row.ops = {};
+  return row;
+}
 
 // One row for every value that `key_of` gives, the longest first. Ops that cost nothing and are priced are left out.
 template <class KeyOf>
@@ -60,7 +69,7 @@ std::vector<Row> rows_by(const TimeReport& report, const KeyOf& key_of) {
     rows[key].add(report.step, OpId(i), time);
   }
   std::vector<Row> sorted;
-  for (const auto& [key, row] : rows) sorted.push_back(row);
+  for (auto& [key, row] : rows) sorted.push_back(finished(std::move(row), report.cost));
   std::stable_sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) { return a.time_ps > b.time_ps; });
   return sorted;
 }
@@ -99,8 +108,8 @@ std::vector<Row> rows_by_module(const TimeReport& report) {
     }
   }
   std::vector<Row> sorted;
-  for (const auto& [key, row] : rows) sorted.push_back(row);
-  if (none.count > 0) sorted.push_back(none);
+  for (auto& [key, row] : rows) sorted.push_back(finished(std::move(row), report.cost));
+  if (none.count > 0) sorted.push_back(finished(std::move(none), report.cost));
   return sorted;
 }
 
@@ -128,19 +137,34 @@ struct Items {
   const char* name = "samples";
 };
 
-Items items_of(const Step& step) {
-  for (const Call& call : step.tables().calls) {
-    if (call.parent.has_value() || step[call.pass].kind != PassKind::kForward) continue;
-    for (const TensorId input : step.inputs(call)) {
-      const Layout& layout = step[step[input].layout];
-      const auto sizes = step.sizes(layout);
-      if (sizes.empty()) continue;
-      const bool are_tokens = layout.dtype == DType::kInt64 || layout.dtype == DType::kInt32;
-      if (!are_tokens) return {sizes[0], "samples"};
-      return {std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>()), "tokens"};
-    }
+Items items_of_call(const Step& step, const Call& call) {
+  for (const TensorId input : step.inputs(call)) {
+    const Layout& layout = step[step[input].layout];
+    const auto sizes = step.sizes(layout);
+    if (sizes.empty()) continue;
+    const bool are_tokens = layout.dtype == DType::kInt64 || layout.dtype == DType::kInt32;
+    if (!are_tokens) return {sizes[0], "samples"};
+    return {std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>()), "tokens"};
   }
   return {};
+}
+
+// Of all micro-batches: each is a call of the model.
+Items items_of(const Step& step) {
+  Items items;
+  ModuleId model;
+  for (const Call& call : step.tables().calls) {
+    if (call.parent.has_value() || step[call.pass].kind != PassKind::kForward) continue;
+    const Items more = items_of_call(step, call);
+    if (more.count == 0) continue;
+    if (model.is_none()) {
+      model = call.module;
+      items = more;
+    } else if (call.module == model) {
+      items.count = checked_add(items.count, more.count).value_or(items.count);
+    }
+  }
+  return items;
 }
 
 double per_second(std::int64_t count, std::int64_t ps) {
@@ -151,11 +175,16 @@ std::string overview_text(const TimeReport& report) {
   const cost::StepCost& c = report.cost;
   Table table("<<");
   table.row({"device", fmt::format("{}: {}", printable(report.device.name), printable(report.device.title))});
-  table.row({"step", fmt::format("{}, host and device overlapped{}", format_duration(c.step_ps),
+  // A CPU is its own host.
+  const bool is_overlapped = report.device.kind != device::DeviceKind::kCpu;
+  table.row({"step", fmt::format("{}{}{}", interval_text(c.step_ps, c.step),
+                                 is_overlapped ? ", host and device overlapped" : "",
                                  c.host_ps > c.all.time_ps ? "; the host is the slower one" : "")});
   for (std::size_t kind = 0; kind < kPassKindNames.size(); ++kind)
-    if (c.pass_ps[kind] > 0) table.row({"  " + std::string(kPassKindNames[kind]), format_duration(c.pass_ps[kind])});
-  table.row({"sum of ops", total_text(c.all)});
+    if (c.pass_ps[kind] > 0)
+      table.row({"  " + std::string(kPassKindNames[kind]), interval_text(c.pass_ps[kind], c.pass_interval[kind])});
+  table.row({"sum of ops", interval_text(c.all)});
+  table.row({"times", sources_text(c.all)});
   const Items items = items_of(report.step);
   if (items.count > 0 && c.step_ps > 0)
     table.row({fmt::format("{}/s", items.name), fmt::format("{:.4g}", per_second(items.count, c.step_ps))});
@@ -182,22 +211,34 @@ std::string kinds_text(const TimeReport& report) {
 }
 
 std::string names_text(const TimeReport& report) {
-  Table table(">>>>><");
-  table.row({"", "", "ops", "compute", "memory", ""});
+  Table table(">>>>>>><");
+  table.row({"", "", "from", "to", "ops", "compute", "memory", ""});
   for (const Row& row : rows_by_name(report))
-    table.row({format_duration(row.time_ps), percent(row.time_ps, report.cost.all.time_ps), format_count(row.count),
+    table.row({format_duration(row.time_ps), percent(row.time_ps, report.cost.all.time_ps),
+               format_duration(row.total.low_ps), format_duration(row.total.high_ps), format_count(row.count),
                format_duration(row.compute_ps), format_duration(row.memory_ps),
                printable(report.step.text(report.step[row.first].name))});
   return table.text(2);
 }
 
 std::string modules_text(const TimeReport& report) {
-  Table table("<>>>>");
-  table.row({"", "forward", "backward", "sum", ""});
-  for (const Row& row : rows_by_module(report))
-    table.row({elide(module_name(report, row.key), 50), format_duration(row.forward_ps),
-               format_duration(row.backward_ps), format_duration(row.time_ps),
-               percent(row.time_ps, report.cost.all.time_ps)});
+  const std::vector<Row> rows = rows_by_module(report);
+  const bool has_unpriced = report.cost.all.unpriced_ops > 0;
+  Table table(has_unpriced ? "<>>>>>>>" : "<>>>>>>");
+  std::vector<std::string> titles = {"", "forward", "backward", "sum", "from", "to", ""};
+  if (has_unpriced) titles.emplace_back("no price");
+  table.row(std::move(titles));
+  for (const Row& row : rows) {
+    std::vector<std::string> cells = {elide(module_name(report, row.key), has_unpriced ? 34 : 42),
+                                      format_duration(row.forward_ps),
+                                      format_duration(row.backward_ps),
+                                      format_duration(row.time_ps),
+                                      format_duration(row.total.low_ps),
+                                      format_duration(row.total.high_ps),
+                                      percent(row.time_ps, report.cost.all.time_ps)};
+    if (has_unpriced) cells.push_back(row.total.unpriced_ops > 0 ? count_of(row.total.unpriced_ops, "op") : "");
+    table.row(std::move(cells));
+  }
   return table.text(2);
 }
 
@@ -214,6 +255,12 @@ std::string view_text(const TimeReport& report) {
 Json row_json(const Row& row) {
   return {{"count", row.count},
           {"ms", ms(row.time_ps)},
+          {"low_ms", ms(row.total.low_ps)},
+          {"high_ms", ms(row.total.high_ps)},
+          {"measured_ms", ms(row.total.measured_ps)},
+          {"modelled_ms", ms(row.total.modelled_ps)},
+          {"unpriced_ops", row.total.unpriced_ops},
+          {"unpriced_bytes", row.total.unpriced_bytes},
           {"compute_ms", ms(row.compute_ps)},
           {"memory_ms", ms(row.memory_ps)},
           {"forward_ms", ms(row.forward_ps)},
@@ -225,8 +272,7 @@ Json row_json(const Row& row) {
 std::string time_text(const TimeReport& report, const Console& console) {
   std::string text = console.heading(elide(printable(report.file), kMaxColumns)) + "\n" + overview_text(report);
   text += fmt::format("\n{}\n{}", console.heading(view_title(report.view)), view_text(report));
-  if (!report.cost.unpriced.empty())
-    text += fmt::format("\n{}\n{}", console.heading(kUnpricedTitle), unpriced_text(report.step, report.cost.unpriced));
+  if (!report.cost.unpriced.empty()) text += "\n" + unpriced_text(report.step, report.cost.unpriced, console.style());
   return text;
 }
 
@@ -236,6 +282,8 @@ Json time_json(const TimeReport& report) {
   Json json = {{"file", report.file},
                {"device", report.device.name},
                {"step_ms", ms(c.step_ps)},
+               {"step_low_ms", ms(c.step.low_ps)},
+               {"step_high_ms", ms(c.step.high_ps)},
                {"host_ms", ms(c.host_ps)},
                {"checkpoint_region_ms", ms(c.region_ps)},
                {"checkpoint_save_ms", ms(c.region_save_ps)},
@@ -251,7 +299,10 @@ Json time_json(const TimeReport& report) {
                {"unpriced", unpriced_json(report.step, c.unpriced)}};
   for (std::size_t kind = 0; kind < kPassKindNames.size(); ++kind) {
     if (c.pass_ps[kind] == 0 && c.passes[kind].unpriced_ops == 0) continue;
-    json["passes"][kPassKindNames[kind]] = {{"step_ms", ms(c.pass_ps[kind])}, {"sum", total_json(c.passes[kind])}};
+    json["passes"][kPassKindNames[kind]] = {{"step_ms", ms(c.pass_ps[kind])},
+                                            {"step_low_ms", ms(c.pass_interval[kind].low_ps)},
+                                            {"step_high_ms", ms(c.pass_interval[kind].high_ps)},
+                                            {"sum", total_json(c.passes[kind])}};
   }
   const std::vector<Row> kinds = rows_by_kind(report);
   for (std::size_t i = 0; i < std::min(kMostExpensive, kinds.size()); ++i) {

@@ -78,9 +78,21 @@ def _decisions(result, step) -> str:
         f"Tidemark: {len(result.plan)} module calls of {len(modules)} modules now run under checkpoints, with {saved} ops in them saved "
         f"rather than recomputed. The step's peak is predicted to be {bytes_(result.peak_bytes)} instead of "
         f"{bytes_(result.unplanned_peak_bytes)}, within the budget of {bytes_(result.budget_bytes)}{_reserved(result)}; recomputing adds "
-        f"{result.recompute_ms:.3g} ms to the {result.step_ms:.3g} ms of the step's ops, by the times of {result.device}; {sure}. Train as before; "
+        f"{_ms(result.recompute)} to the {_ms(result.step_ops)} of the step's ops, by the times of {result.device}; {sure}.{_unpriced(result)} Train as before; "
         "`tidemark.remove(model)` undoes it."
     )
+
+
+def _ms(total) -> str:
+    return f"{total['ms']:.3g} ms ({total['low_ms']:.3g} to {total['high_ms']:.3g})"
+
+
+def _unpriced(result) -> str:
+    """Ops that count as nothing, never in silence."""
+    if not result.unpriced:
+        return ""
+    listed = ", ".join(f"{count} x {name} of {_core.format_bytes(bytes_)}" for name, count, bytes_ in result.unpriced)
+    return f" Without a price, and counted as nothing: {listed}."
 
 
 def _reserved(result) -> str:

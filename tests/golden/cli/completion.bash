@@ -211,6 +211,7 @@ _tidemark() {
     sac)
       case $previous in
         --module) words="" flags="" files= ;;
+        --call) words="" flags="" files= ;;
         --device) words="" flags="" files= ;;
         --ranks) words="" flags="" files= ;;
         --ranks-per-node) words="" flags="" files= ;;
@@ -228,7 +229,7 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --module --device --ranks --ranks-per-node --cost --rules --export --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --module --call --device --ranks --ranks-per-node --cost --rules --export --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     devices) words="" flags="-h --help --json" files= ;;

@@ -216,6 +216,7 @@ complete -c tidemark -n '__fish_seen_subcommand_from verify' -F
 complete -c tidemark -n '__fish_seen_subcommand_from sac' -s h -l help -d 'show this help'
 complete -c tidemark -n '__fish_seen_subcommand_from sac' -l json -d 'write the result as JSON'
 complete -c tidemark -n '__fish_seen_subcommand_from sac' -l module -x -d 'the full name of a module that runs in the step; "" for all of it'
+complete -c tidemark -n '__fish_seen_subcommand_from sac' -l call -x -d 'which of its calls, from 1 on, if the step calls it more than once (default 1)'
 complete -c tidemark -n '__fish_seen_subcommand_from sac' -l device -x -d 'the device: a name (tidemark devices), or the path of a device file'
 complete -c tidemark -n '__fish_seen_subcommand_from sac' -l ranks -x -d 'devices that take part in the step\'s collectives (1)'
 complete -c tidemark -n '__fish_seen_subcommand_from sac' -l ranks-per-node -x -d 'of them in one node; the device\'s network joins nodes (by default one node)'
