@@ -128,19 +128,26 @@ def _looking_up(exchange: _Exchange, original):
 
     @functools.wraps(original)
     def forward(self, *args, **kwargs):
+        if torch.compiler.is_compiling():
+            if _has_detour(id(self), id(exchange)) and torch.is_grad_enabled() and self.training:
+                _refuse_compiling(self)
+            return original(self, *args, **kwargs)
         found = find(id(self))
         # Of another exchange: a forward of the module's class has called that of a base class, which is no call of its own.
         if found is None or found.exchange is not exchange:
             if "_is_replica" in self.__dict__ and torch.is_grad_enabled() and self.training:
                 _refuse_replica(self)
             return original(self, *args, **kwargs)
-        if torch.compiler.is_compiling():
-            if torch.is_grad_enabled() and self.training:
-                _refuse_compiling(self)
-            return original(self, *args, **kwargs)
         return found.run(original, self, args, kwargs)
 
     return forward
+
+
+# Asked while a model is compiled, not in what comes of it: the table may lose modules that are freed meanwhile.
+@torch.compiler.assume_constant_result
+def _has_detour(module_id: int, exchange_id: int) -> bool:
+    found = _detours.get(module_id)
+    return found is not None and id(found.exchange) == exchange_id
 
 
 def _name_of(module: torch.nn.Module) -> str:
