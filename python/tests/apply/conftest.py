@@ -72,6 +72,32 @@ def gpt():
     return SimpleNamespace(step=step, full=full, selective=selective, ids=ids)
 
 
-@pytest.fixture
+def small_training(make):
+    """A model, its optimizer, and a step of it on rows of 16."""
+    torch.manual_seed(0)
+    model = make()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = torch.randn(32, 16)
+
+    def step():
+        optimizer.zero_grad()
+        model(data).square().mean().backward()
+        optimizer.step()
+
+    return model, optimizer, step
+
+
+def same_weights(a, b):
+    """Weights and gradients, bit for bit."""
+
+    def state(model):
+        return [p.detach() for p in model.parameters()] + [p.grad for p in model.parameters()]
+
+    return all(torch.equal(x, y) for x, y in zip(state(a), state(b)))
+
+
+@pytest.fixture(scope="session")
 def helpers():
-    return SimpleNamespace(small_gpt=small_gpt, step_of=step_of, trained=trained, equal=equal, total=total)
+    return SimpleNamespace(
+        small_gpt=small_gpt, step_of=step_of, trained=trained, equal=equal, total=total, small_training=small_training, same_weights=same_weights
+    )

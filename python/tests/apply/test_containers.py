@@ -132,28 +132,10 @@ class Model(nn.Module):
         return self.way(self.blocks, self.first(x))
 
 
-def built(way):
-    torch.manual_seed(0)
-    model = Model(way)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = torch.randn(32, 16)
-
-    def step():
-        optimizer.zero_grad()
-        model(data).square().mean().backward()
-        optimizer.step()
-
-    return model, optimizer, step
-
-
-def state(model):
-    return [p.detach().clone() for p in model.parameters()] + [p.grad.clone() for p in model.parameters()]
-
-
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_a_recompute_sees_what_the_forward_saw(way):
-    plain, _, plain_step = built(way)
-    model, optimizer, step = built(way)
+def test_a_recompute_sees_what_the_forward_saw(way, helpers):
+    plain, _, plain_step = helpers.small_training(lambda: Model(way))
+    model, optimizer, step = helpers.small_training(lambda: Model(way))
     captured = tidemark.capture(step, model, optimizer, workspace=False)
     units = [(call.id, []) for call in captured.calls if captured.modules[call.module].fqn in ("blocks.0", "blocks.1", "blocks.2")]
     assert len(units) == 3
@@ -163,7 +145,7 @@ def test_a_recompute_sees_what_the_forward_saw(way):
     for _ in range(2):
         plain_step()
         step()
-    assert all(torch.equal(a, b) for a, b in zip(state(plain), state(model)))
+    assert helpers.same_weights(plain, model)
     report = tidemark.audit(step, model)
     assert report.agrees and all(unit.recomputes == 1 for unit in report.units)
     assert report.measured_growth_bytes == report.predicted_growth_bytes

@@ -53,31 +53,9 @@ class Model(nn.Module):
         return self.inherited(self.scaled(self.scaled(self.scaled(self.block(x)))))
 
 
-def built(make=Model):
-    torch.manual_seed(0)
-    model = make()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data = torch.randn(32, 16)
-
-    def step():
-        optimizer.zero_grad()
-        model(data).square().mean().backward()
-        optimizer.step()
-
-    return model, optimizer, step
-
-
-def state(model):
-    return [p.detach().clone() for p in model.parameters()] + [p.grad.clone() for p in model.parameters()]
-
-
-def same(a, b):
-    return all(torch.equal(x, y) for x, y in zip(state(a), state(b)))
-
-
 @pytest.fixture(scope="module")
-def step():
-    model, optimizer, run = built()
+def step(helpers):
+    model, optimizer, run = helpers.small_training(Model)
     return tidemark.capture(run, model, optimizer, workspace=False)
 
 
@@ -86,28 +64,28 @@ def calls_of(step, *names):
 
 
 @pytest.mark.parametrize("chosen", [(0, 1, 2, 3, 4), (0, 2), (1, 4), (3,)], ids=str)
-def test_a_forward_that_calls_its_base_classs_is_one_call(step, chosen):
+def test_a_forward_that_calls_its_base_classs_is_one_call(step, chosen, helpers):
     calls = calls_of(step, "block", "scaled", "inherited")
     assert len(calls) == 5
     plan = tidemark.Plan([(calls[i], []) for i in chosen], step=step)
-    plain, _, plain_step = built()
-    model, _, run = built()
+    plain, _, plain_step = helpers.small_training(Model)
+    model, _, run = helpers.small_training(Model)
     plan.apply(model)
     for _ in range(2):
         plain_step()
         run()
-    assert same(plain, model)
+    assert helpers.same_weights(plain, model)
     report = tidemark.audit(run, model)
     assert report.agrees and [unit.recomputes for unit in report.units] == [1] * len(chosen)
     tidemark.remove(model)
 
 
 @pytest.mark.parametrize("kind, calls", [(ByForward, (1, 1)), (ByCall, (3, 3))])
-def test_a_forward_that_calls_itself(kind, calls):
+def test_a_forward_that_calls_itself(kind, calls, helpers):
     def make():
         return nn.Sequential(kind(), kind(), nn.Tanh())
 
-    model, optimizer, run = built(make)
+    model, optimizer, run = helpers.small_training(make)
     recorded = tidemark.capture(run, model, optimizer, workspace=False)
     first, second = calls_of(recorded, "0"), calls_of(recorded, "1")
     assert (len(first), len(second)) == calls
@@ -115,22 +93,22 @@ def test_a_forward_that_calls_itself(kind, calls):
     for chosen in ([first[0]], [second[0]], [first[0], second[-1]]):
         plan = tidemark.Plan([(call, []) for call in chosen], step=recorded)
         assert plan.check(recorded) == []
-        plain, _, plain_step = built(make)
-        model, _, run = built(make)
+        plain, _, plain_step = helpers.small_training(make)
+        model, _, run = helpers.small_training(make)
         plan.apply(model)
         for _ in range(2):
             plain_step()
             run()
-        assert same(plain, model)
+        assert helpers.same_weights(plain, model)
         assert tidemark.audit(run, model).agrees
         tidemark.remove(model)
 
 
-def test_a_class_whose_forward_somebody_else_exchanges(step):
+def test_a_class_whose_forward_somebody_else_exchanges(step, helpers):
     plan = tidemark.Plan([(calls_of(step, "block")[0], [])], step=step)
     own = Block.__dict__["forward"]
-    plain, _, plain_step = built()
-    model, _, run = built()
+    plain, _, plain_step = helpers.small_training(Model)
+    model, _, run = helpers.small_training(Model)
     plan.apply(model)
     ours = Block.forward
     seen = []
@@ -146,7 +124,7 @@ def test_a_class_whose_forward_somebody_else_exchanges(step):
                 plan.apply(model)  # over theirs, under which there still is ours of the first time
             run()
             plain_step()
-            assert same(plain, model)
+            assert helpers.same_weights(plain, model)
             if is_applied:
                 assert tidemark.audit(run, model).agrees
                 for _ in range(3):

@@ -44,7 +44,7 @@ class _Owner:
         return {} if module is None else module.__dict__
 
     def has_other_children(self) -> bool:
-        children = self.attributes.get("_modules", ())
+        children = self.attributes.get("_modules", {})
         return bool(children or self._children) and tuple(map(id, children.values())) != self._children
 
     def values(self) -> list:
