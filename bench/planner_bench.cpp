@@ -2,6 +2,7 @@
 // layer to layer, growth with the number of layers, and a thousand equal layers. Others:
 //   planner_bench --zoo [PRECISION]                    all built-in models at five budgets: how many end with a proof
 //   planner_bench --model NAME BATCH PRECISION SEQUENCE DEVICE [PLACE...]   one model
+//   planner_bench --varied NAME ...                    the same with times that differ from layer to layer
 
 #include <fmt/format.h>
 
@@ -85,20 +86,13 @@ struct Run {
   std::string name;
   zoo::StepOptions options;
   std::string device = "h100-sxm";
+  bool is_varied = false;
 };
 
 zoo::StepOptions step_options(std::int64_t batch, std::string_view precision, std::int64_t sequence) {
   zoo::StepOptions options{.batch = batch, .sequence = sequence, .target = nn::Target::kCuda};
   zoo::set_precision(options, precision);
   return options;
-}
-
-Tally run_model(const Run& run, std::span<const std::int64_t> places) {
-  const step::Step step = zoo::record(zoo::find_model(run.name)->config, run.options);
-  const cost::StepCost cost = cost::price_step(step, device::find_device(run.device));
-  Tally tally;
-  plan_at_places(run.name, step, cost, places, tally, false);
-  return tally;
 }
 
 // Up to three in a hundred more or less for each op, so that no two layers are the same.
@@ -110,23 +104,25 @@ void vary_times(cost::StepCost& cost) {
   }
 }
 
+Tally run_model(const Run& run, std::span<const std::int64_t> places) {
+  const step::Step step = zoo::record(zoo::find_model(run.name)->config, run.options);
+  cost::StepCost cost = cost::price_step(step, device::find_device(run.device));
+  if (run.is_varied) vary_times(cost);
+  Tally tally;
+  plan_at_places(run.is_varied ? run.name + ", times +-3 %" : run.name, step, cost, places, tally, false);
+  return tally;
+}
+
 void run_large() {
   const zoo::StepOptions options = step_options(4, "bf16", 8192);
   const auto say = [](const Tally& tally) {
     print(fmt::format("{} of {} proved, median {:.3f} s, worst {:.3f} s\n\n", tally.proved, tally.all, tally.median(),
                       tally.worst()));
   };
-  say(run_model({"llama3.1-405b", options}, kPlaces));
+  say(run_model({.name = "llama3.1-405b", .options = options}, kPlaces));
+  say(run_model({.name = "llama3.1-405b", .options = options, .is_varied = true}, kPlaces));
   auto config = std::get<zoo::LlamaConfig>(zoo::find_model("llama3.1-405b")->config);
   const device::Device device = device::find_device("h100-sxm");
-  {
-    const step::Step step = zoo::record(config, options);
-    cost::StepCost cost = cost::price_step(step, device);
-    vary_times(cost);
-    Tally tally;
-    plan_at_places("times +-3 %", step, cost, kPlaces, tally, false);
-    say(tally);
-  }
   std::vector<std::pair<double, double>> points;
   for (const std::int64_t layers : {8, 16, 32, 64, 128, 256, 512}) {
     config.layers = layers;
@@ -182,14 +178,20 @@ int main(int argc, char** argv) {
     run_large();
   } else if (words[0] == "--zoo" && words.size() <= 2) {
     run_zoo(words.size() > 1 ? words[1] : "fp32");
-  } else if (words[0] == "--model" && words.size() >= 6 && zoo::find_model(words[1]) != nullptr) {
+  } else if ((words[0] == "--model" || words[0] == "--varied") && words.size() >= 6 &&
+             zoo::find_model(words[1]) != nullptr) {
     std::vector<std::int64_t> places(std::begin(kPlaces), std::end(kPlaces));
     if (words.size() > 6) places.clear();
     for (std::size_t i = 6; i < words.size(); ++i) places.push_back(std::atoi(words[i].c_str()));
-    run_model({words[1], step_options(std::atoi(words[2].c_str()), words[3], std::atoi(words[4].c_str())), words[5]},
+    run_model({.name = words[1],
+               .options = step_options(std::atoi(words[2].c_str()), words[3], std::atoi(words[4].c_str())),
+               .device = words[5],
+               .is_varied = words[0] == "--varied"},
               places);
   } else {
-    print("usage: planner_bench [--zoo [PRECISION] | --model NAME BATCH PRECISION SEQUENCE DEVICE [PLACE...]]\n");
+    print(
+        "usage: planner_bench [--zoo [PRECISION] | --model|--varied NAME BATCH PRECISION SEQUENCE DEVICE "
+        "[PLACE...]]\n");
     return 2;
   }
   return 0;

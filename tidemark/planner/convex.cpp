@@ -13,11 +13,34 @@ bool is_above(const Convex::Corner& a, const Convex::Corner& b, const Convex::Co
   return left >= right;
 }
 
+// Points come as a few ascending runs, one after the other, which are merged by twos.
+void sort_runs(std::vector<Convex::Corner>& points) {
+  const auto is_before = [](const Convex::Corner& a, const Convex::Corner& b) {
+    return a.bytes != b.bytes ? a.bytes < b.bytes : a.ps < b.ps;
+  };
+  std::vector<std::ptrdiff_t> starts = {0};
+  const auto count = static_cast<std::ptrdiff_t>(points.size());
+  for (std::ptrdiff_t i = 1; i < count; ++i)
+    if (is_before(points[static_cast<std::size_t>(i)], points[static_cast<std::size_t>(i - 1)])) starts.push_back(i);
+  std::vector<Convex::Corner> merged(starts.size() > 1 ? points.size() : 0);
+  while (starts.size() > 1) {
+    std::vector<std::ptrdiff_t> left;
+    for (std::size_t i = 0; i < starts.size(); i += 2) {
+      const std::ptrdiff_t middle = i + 1 < starts.size() ? starts[i + 1] : count;
+      const std::ptrdiff_t end = i + 2 < starts.size() ? starts[i + 2] : count;
+      std::merge(points.begin() + starts[i], points.begin() + middle, points.begin() + middle, points.begin() + end,
+                 merged.begin() + starts[i], is_before);
+      left.push_back(starts[i]);
+    }
+    points.swap(merged);
+    starts.swap(left);
+  }
+}
+
 }  // namespace
 
 Convex Convex::below(std::vector<Corner> points) {
-  std::sort(points.begin(), points.end(),
-            [](const Corner& a, const Corner& b) { return a.bytes != b.bytes ? a.bytes < b.bytes : a.ps < b.ps; });
+  sort_runs(points);
   Convex f;
   std::vector<Corner>& hull = f.corners_;
   for (const Corner& point : points) {

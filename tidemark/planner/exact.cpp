@@ -40,6 +40,13 @@ constexpr std::int64_t kUselessStep = 1024;  // residues whose bound is lower th
 constexpr std::int64_t kFarShare = 4;        // far from the optimum, a coarser ring will do
 constexpr std::int64_t kLongEpisode = 4096;  // states; entries of longer ones take longer, since less is in caches
 
+// What paths up to a target may use of an episode.
+struct Reach {
+  Narrowed narrowed;
+  std::vector<std::int64_t> floors;
+  std::vector<Convex> ways;  // by state; none until a pass needs them
+};
+
 // The search in one episode. Everything found so far is between `bound_ps` and `ps`.
 class Search {
  public:
@@ -60,21 +67,20 @@ class Search {
     while (bound_ps_ < ps_) {
       const std::int64_t target = std::min(bound_ps_ + step, ps_ - 1);
       step *= 2;
-      const Narrowed narrowed = bounds_.narrow(target);
-      const std::vector<std::int64_t> floors = find_floors(narrowed.episode);
-      if (floors[0] > budget_) {
-        raise_bound(std::max(target + 1, narrowed.next_ps));
+      Reach reach = reach_of(target);
+      if (reach.floors[0] > budget_) {
+        raise_bound(std::max(target + 1, reach.narrowed.next_ps));
         continue;
       }
       if (stage == Stage::kParts) {
         parts_step = step;
-        if (try_target(narrowed, floors, target, std::min(left(), parts_work_))) continue;
+        if (try_target(reach, target, std::min(left(), parts_work_))) continue;
         stage = Stage::kFar;  // too many paths look alike in parts
         step = std::max(step, bound_ps_ / kFarStep);
         continue;
       }
       if (stage != Stage::kLattice) {
-        if (left() > 0 && try_with_residues(narrowed, floors, target, stage == Stage::kFar)) {
+        if (left() > 0 && try_with_residues(reach, target, stage == Stage::kFar)) {
           // Where the bound lies, much less of the graph matters.
           if (stage == Stage::kFar && bound_ps_ <= target) {
             stage = Stage::kNear;
@@ -88,7 +94,7 @@ class Search {
         continue;
       }
       step *= 2;
-      if (try_with_lattice(narrowed, floors, target, step / kLatticeStep)) continue;
+      if (try_with_lattice(reach, target, step / kLatticeStep)) continue;
       is_limit_ = true;
       find_any(target, step);
       break;
@@ -105,10 +111,17 @@ class Search {
   std::int64_t left() const { return max_work_ - statistics_.work; }
   void raise_bound(std::int64_t ps) { bound_ps_ = std::clamp(ps, bound_ps_, ps_); }
 
-  SweepResult sweep(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, GroupBound* groups,
-                    std::int64_t target, std::size_t width, std::int64_t max_work) {
+  Reach reach_of(std::int64_t target) const {
+    Reach reach{bounds_.narrow(target), {}, {}};
+    reach.floors = find_floors(reach.narrowed.episode);
+    return reach;
+  }
+
+  SweepResult sweep(Reach& reach, GroupBound* groups, std::int64_t target, std::size_t width, std::int64_t max_work) {
     ++statistics_.passes;
-    Sweep pass(narrowed.episode, floors, budget_, groups);
+    const Narrowed& narrowed = reach.narrowed;
+    if (reach.ways.empty()) reach.ways = find_ways(narrowed.episode, reach.floors, budget_);
+    Sweep pass(narrowed.episode, reach.ways, budget_, groups);
     const std::int64_t entry_work = 1 + narrowed.episode.state_count / kLongEpisode;
     SweepResult result = pass.run(target, width, max_work / entry_work);
     result.next_ps = std::min(result.next_ps, narrowed.next_ps);
@@ -125,57 +138,55 @@ class Search {
   }
 
   // Whether the pass reached its end; everything up to its target is settled then.
-  bool try_target(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, std::int64_t target,
-                  std::int64_t max_work, GroupBound* groups = nullptr, std::size_t width = kAny) {
-    const SweepResult result = sweep(narrowed, floors, groups, target, width, max_work);
+  bool try_target(Reach& reach, std::int64_t target, std::int64_t max_work, GroupBound* groups = nullptr,
+                  std::size_t width = kAny) {
+    const SweepResult result = sweep(reach, groups, target, width, max_work);
     if (result.is_whole) raise_bound(result.found ? ps_ : std::max(target + 1, result.next_ps));
     return result.is_whole;
   }
 
   // Whether something was settled: everything up to the target, or that a lower one will do. Far from the optimum, only
   // the bound is wanted.
-  bool try_with_residues(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, std::int64_t target,
-                         bool is_far) {
-    std::optional<Residues> residues = Residues::make(narrowed.episode, floors, budget_, bounds_,
+  bool try_with_residues(Reach& reach, std::int64_t target, bool is_far) {
+    std::optional<Residues> residues = Residues::make(reach.narrowed.episode, reach.floors, budget_, bounds_,
                                                       {.max_cells = max_cells_ / (is_far ? kFarShare : 1)});
     if (!residues) return false;
     statistics_.work += residues->take_work() / kCellsPerEntry;
     // A ring that is far too coarse for the episode's length tells nothing.
     if (residues->bound_ps() < bound_ps_ - bound_ps_ / kUselessStep) return false;
-    raise_bound(std::min(residues->bound_ps(), narrowed.next_ps));
+    raise_bound(std::min(residues->bound_ps(), reach.narrowed.next_ps));
     if (is_far) return true;
     // The bound is often the answer, or the next thing that is possible is.
     std::int64_t step = bound_ps_ / kFineStep + 1;
     const auto near = [&] { return std::min({bound_ps_ + step, ps_ - 1, target}); };
     const auto is_open = [&] { return bound_ps_ < ps_ && bound_ps_ <= target; };
     const auto quick_work = [&] { return std::max(left(), kBeamWork); };
-    while (is_open() && try_target(narrowed, floors, near(), quick_work(), &*residues, kBeam)) step *= 4;
+    while (is_open() && try_target(reach, near(), quick_work(), &*residues, kBeam)) step *= 4;
     for (const std::int64_t any : {std::min(bound_ps_ + bound_ps_ / kCloseStep, target), target})
-      if (is_open() && ps_ == Convex::kNotEnough) sweep(narrowed, floors, &*residues, any, kBeam, quick_work());
+      if (is_open() && ps_ == Convex::kNotEnough) sweep(reach, &*residues, any, kBeam, quick_work());
     if (ps_ < Convex::kNotEnough) step = std::max(step, (ps_ - bound_ps_) / 4);
     for (; is_open(); step *= 4) {
       const bool is_close = ps_ - bound_ps_ < bound_ps_ / kCloseStep;
       const std::int64_t max_work = is_close ? left() : std::min(left(), kModerateWork);
-      if (left() <= 0 || !try_target(narrowed, floors, near(), max_work, &*residues)) return false;
+      if (left() <= 0 || !try_target(reach, near(), max_work, &*residues)) return false;
     }
     return true;
   }
 
   // The same with all sums of sizes, which are rounded more.
-  bool try_with_lattice(const Narrowed& narrowed, const std::vector<std::int64_t>& floors, std::int64_t target,
-                        std::int64_t fine) {
+  bool try_with_lattice(Reach& reach, std::int64_t target, std::int64_t fine) {
     if (left() <= 0) return false;
-    std::optional<Lattice> lattice =
-        Lattice::make(narrowed.episode, floors, budget_, bounds_, {.target_ps = target, .max_cells = max_cells_});
-    if (!lattice) return try_target(narrowed, floors, target, left());
+    std::optional<Lattice> lattice = Lattice::make(reach.narrowed.episode, reach.floors, budget_, bounds_,
+                                                   {.target_ps = target, .max_cells = max_cells_});
+    if (!lattice) return try_target(reach, target, left());
     statistics_.work += lattice->take_work() / kCellsPerEntry;
-    raise_bound(std::min(lattice->bound_ps(), narrowed.next_ps));
-    if (lattice->bound_ps() <= target) sweep(narrowed, floors, &*lattice, target, kBeam, std::max(left(), kBeamWork));
+    raise_bound(std::min(lattice->bound_ps(), reach.narrowed.next_ps));
+    if (lattice->bound_ps() <= target) sweep(reach, &*lattice, target, kBeam, std::max(left(), kBeamWork));
     if (ps_ - bound_ps_ < (target - bound_ps_) / 2) return true;  // much less of the graph matters now
     for (fine = std::max<std::int64_t>(fine, 1); bound_ps_ < ps_ && bound_ps_ <= target; fine *= 4) {
       if (left() <= 0) return false;
       const std::int64_t near = std::min({bound_ps_ + fine, ps_ - 1, target});
-      if (!try_target(narrowed, floors, near, left(), &*lattice)) return false;
+      if (!try_target(reach, near, left(), &*lattice)) return false;
     }
     return true;
   }
@@ -185,17 +196,15 @@ class Search {
     constexpr int kTries = 4;
     for (int i = 1; i <= kTries && !path_; ++i, more *= 4) {
       const std::int64_t target = i < kTries ? near + std::min(more, near) : kFree;
-      const Narrowed narrowed = bounds_.narrow(target);
-      const std::vector<std::int64_t> floors = find_floors(narrowed.episode);
-      if (floors[0] <= budget_) sweep(narrowed, floors, nullptr, target, i < kTries ? kBeam : kWideBeam, kNoLimit);
+      Reach reach = reach_of(target);
+      if (reach.floors[0] <= budget_) sweep(reach, nullptr, target, i < kTries ? kBeam : kWideBeam, kNoLimit);
     }
   }
 
   // Of the paths with the best time, one with the fewest units, as far as a pass without residues shows them all.
   void break_tie() {
-    const Narrowed narrowed = bounds_.narrow(ps_);
-    const std::vector<std::int64_t> floors = find_floors(narrowed.episode);
-    if (floors[0] <= budget_ && left() > 0) sweep(narrowed, floors, nullptr, ps_, kAny, std::min(left(), parts_work_));
+    Reach reach = reach_of(ps_);
+    if (reach.floors[0] <= budget_ && left() > 0) sweep(reach, nullptr, ps_, kAny, std::min(left(), parts_work_));
   }
 
   std::int64_t budget_;

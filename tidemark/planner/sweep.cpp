@@ -20,9 +20,8 @@ bool is_flat(const Arc& arc) {
 
 }  // namespace
 
-Sweep::Sweep(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes,
-             GroupBound* groups)
-    : e_(episode), budget_(budget_bytes), way_(find_ways(episode, floors, budget_bytes)), groups_(groups) {
+Sweep::Sweep(const Episode& episode, const std::vector<Convex>& ways, std::int64_t budget_bytes, GroupBound* groups)
+    : e_(episode), budget_(budget_bytes), way_(ways), groups_(groups) {
   for (const Arc& arc : e_.arcs) is_flat_.push_back(is_flat(arc) ? 1 : 0);
 }
 
@@ -130,6 +129,7 @@ bool Sweep::may_do(const Arc& arc, const Convex& way, const Entry& entry, std::s
     ps = entry.ps + std::max(own_ps, own_ps - price(way, piece, room - own_room) + ps - entry.ps);
   }
   if (ps <= target_ && groups_ != nullptr) {
+    enter();
     const std::int64_t all = groups_->to_group(j, room);
     const std::int64_t own = own_room < room ? groups_->to_arc(own_room) : 0;
     if (all == Convex::kNotEnough || own == Convex::kNotEnough) {
@@ -142,6 +142,13 @@ bool Sweep::may_do(const Arc& arc, const Convex& way, const Entry& entry, std::s
   if (ps <= target_) return true;
   next_ = std::min(next_, ps);
   return false;
+}
+
+// The bound of whole groups takes long to prepare for an arc, and many arcs are out without it.
+void Sweep::enter() {
+  if (!to_enter_) return;
+  groups_->enter(to_enter_->arc, to_enter_->least_bytes, to_enter_->most_bytes);
+  to_enter_.reset();
 }
 
 // What so many bytes cost in a piece of the way's function, rounded up.
@@ -170,7 +177,7 @@ void Sweep::add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& al
   if (groups_ != nullptr) {  // peaks ascend
     const std::int64_t most_peak = std::max(lists_[arc.to].back().peak + arc.keep_bytes, forward);
     const std::int64_t least_peak = lists_[arc.to].front().peak + arc.keep_bytes;
-    groups_->enter(a, budget_ - most_peak, budget_ - least_peak);
+    to_enter_ = {a, budget_ - most_peak, budget_ - least_peak};
   }
   for (std::uint32_t i = 0; i < lists_[arc.to].size(); ++i) {
     const Entry& after = lists_[arc.to][i];

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tidemark/planner/convex.h"
@@ -24,7 +25,8 @@ struct SweepResult {
 class Sweep {
  public:
   // With a bound of whole groups, fewer paths are followed; for targets up to what it knows.
-  Sweep(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes, GroupBound* groups);
+  // Requires: `ways` is find_ways(episode, find_floors(episode), budget_bytes); both outlive the pass.
+  Sweep(const Episode& episode, const std::vector<Convex>& ways, std::int64_t budget_bytes, GroupBound* groups);
 
   // Everything that takes at most `target_ps`; lists have at most `width` entries.
   SweepResult run(std::int64_t target_ps, std::size_t width, std::int64_t max_work);
@@ -50,6 +52,12 @@ class Sweep {
     std::uint32_t arc = kNone;
   };
 
+  struct ToEnter {  // for GroupBound::enter
+    std::uint32_t arc = 0;
+    std::int64_t least_bytes = 0;
+    std::int64_t most_bytes = 0;
+  };
+
   struct SavedLink {
     std::uint32_t group = 0;
     std::uint32_t before = kNone;
@@ -60,6 +68,7 @@ class Sweep {
   static std::vector<Entry> undominated(const Arc& arc, std::vector<Entry> list);
   static std::int64_t price(const Convex& way, std::size_t piece, std::int64_t bytes);
   void add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& all);
+  void enter();
   bool may_do(const Arc& arc, const Convex& way, const Entry& entry, std::size_t j);
   std::int64_t rest_ps(const Arc& arc, const Convex& way, std::size_t piece, std::size_t j);
   Entry saved(const Entry& entry, std::size_t j, std::int64_t bytes);
@@ -71,7 +80,8 @@ class Sweep {
   const Episode& e_;
   std::int64_t budget_;
   std::vector<std::uint8_t> is_flat_;  // by arc
-  std::vector<Convex> way_;            // by state
+  const std::vector<Convex>& way_;     // by state
+  std::optional<ToEnter> to_enter_;    // the arc in hand, as long as its bound was not asked for
   std::int64_t target_ = 0;
   std::int64_t own_ = kNoPeak;  // what the peak of the arc in hand is at least
   std::int64_t next_ = 0;
