@@ -2,6 +2,7 @@
 checkpointing every block against the measured one.
 
     python bench/calibrate_bench.py [MODEL ...] [--pairs N] [--rounds N] [--keep FOLDER]
+    python bench/calibrate_bench.py [MODEL ...] --other-size N
 
 One thread and the process's own time, since the machine may be shared. Its speed still changes from minute to minute: so
 it is calibrated anew in each round, between steps that are measured. Step time is that of training, where plain steps
@@ -11,11 +12,15 @@ checkpoints have left and can take longer; this is printed, but a prediction is 
 the median lies in nine of ten drawings with replacement. Ends with 1 when a step is off by more than 10 %, or the extra time of checkpoints by more than
 15 % and outside the interval.
 
+With --other-size N, the model is calibrated at its usual batch and predicted at N times that, where the table has few of its
+rows: by the whole file, and by the same file without what its rows say about the work of their ops. Nothing is held against it.
+
 Memory stays with the process, as `calibrate` has it; without that, steps differ from each other by the page faults that
 the state of the heap happens to cause.
 """
 
 import argparse
+import json
 import random
 import statistics
 import sys
@@ -34,13 +39,17 @@ STEP_WITHIN = 0.10
 EXTRA_WITHIN = 0.15
 
 
-def language(kind, batch=2, length=128, **config):
+def language(kind, times, length=128, **config):
+    """Of `times` the usual batch, which is two sequences."""
+    batch = 2 * times
     model = kind(kind.config_class(vocab_size=VOCABULARY, **config)).train()
     ids = torch.randint(0, VOCABULARY, (batch, length))
     return model, lambda: model(input_ids=ids, labels=ids).loss
 
 
-def images(kind, batch, **config):
+def images(kind, times, **config):
+    """Of `times` the usual batch, which is four images."""
+    batch = 4 * times
     model = kind(kind.config_class(num_labels=100, **config)).train()
     pixels, labels = torch.randn(batch, 3, 64, 64), torch.randint(0, 100, (batch,))
     return model, lambda: model(pixel_values=pixels, labels=labels).loss
@@ -48,30 +57,30 @@ def images(kind, batch, **config):
 
 # About ten million parameters each; the class of a block.
 MODELS = {
-    "gpt2": (lambda: language(transformers.GPT2LMHeadModel, n_layer=6, n_embd=336, n_head=6, n_positions=128), "GPT2Block"),
+    "gpt2": (lambda times: language(transformers.GPT2LMHeadModel, times, n_layer=6, n_embd=336, n_head=6, n_positions=128), "GPT2Block"),
     "llama": (
-        lambda: language(
-            transformers.LlamaForCausalLM, num_hidden_layers=6, hidden_size=320, intermediate_size=864,
+        lambda times: language(
+            transformers.LlamaForCausalLM, times, num_hidden_layers=6, hidden_size=320, intermediate_size=864,
             num_attention_heads=5, use_cache=False, tie_word_embeddings=True,
         ),
         "LlamaDecoderLayer",
     ),
     "bert": (
-        lambda: language(
-            transformers.BertForMaskedLM, num_hidden_layers=6, hidden_size=336, intermediate_size=1344, num_attention_heads=6
+        lambda times: language(
+            transformers.BertForMaskedLM, times, num_hidden_layers=6, hidden_size=336, intermediate_size=1344, num_attention_heads=6
         ),
         "BertLayer",
     ),
     "vit": (
-        lambda: images(
-            transformers.ViTForImageClassification, 4, num_hidden_layers=6, hidden_size=372, intermediate_size=1488,
+        lambda times: images(
+            transformers.ViTForImageClassification, times, num_hidden_layers=6, hidden_size=372, intermediate_size=1488,
             num_attention_heads=6, image_size=64, patch_size=8,
         ),
         "ViTLayer",
     ),
     "resnet": (
-        lambda: images(
-            transformers.ResNetForImageClassification, 4, embedding_size=64, hidden_sizes=[64, 128, 256, 480],
+        lambda times: images(
+            transformers.ResNetForImageClassification, times, embedding_size=64, hidden_sizes=[64, 128, 256, 480],
             depths=[2, 2, 2, 2], layer_type="basic",
         ),
         "ResNetBasicLayer",
@@ -116,12 +125,9 @@ def off(predicted: float, measured: float) -> str:
     return f"off by {100 * (predicted / measured - 1):+5.1f} %"
 
 
-def bench(name: str, pairs: int, rounds: int, folder: Path) -> bool:
-    torch.manual_seed(0)
-    build, block = MODELS[name]
-    model, loss = build()
+def training(model, loss) -> tuple:
+    """The optimizer, and one step of training, which returns the milliseconds it took."""
     optimizer = torch.optim.AdamW(model.parameters())
-    parameters = sum(p.numel() for p in model.parameters())
 
     def run() -> float:
         start = time.process_time()
@@ -130,6 +136,56 @@ def bench(name: str, pairs: int, rounds: int, folder: Path) -> bool:
         optimizer.step()
         return (time.process_time() - start) * 1e3
 
+    return optimizer, run
+
+
+def without_works(file: Path) -> Path:
+    """The same device file as an older version wrote it."""
+    content = json.loads(file.read_text())
+    content["measured"]["ops"] = [row[:3] for row in content["measured"]["ops"]]
+    older = file.with_suffix(".older.json")
+    older.write_text(json.dumps(content))
+    return older
+
+
+def bench_other_size(name: str, times: int, pairs: int, rounds: int, folder: Path) -> None:
+    steps, runs = [], []
+    for size in (1, times):
+        torch.manual_seed(0)
+        model, loss = MODELS[name][0](size)
+        optimizer, run = training(model, loss)
+        steps.append(tidemark.capture(run, model, optimizer, workspace=False))
+        runs.append(run)
+    taught, untaught, measured = [], [], []
+    share = 0.0
+    for turn in range(rounds):
+        device = folder / f"{name}.{turn}.json"
+        device.unlink(missing_ok=True)
+        runs[1]()
+        around_it = [runs[1]() for _ in range(pairs // rounds)]
+        tidemark.calibrate(steps[0], device, clock="cpu", workspace=False, seconds_per_op=0.01)
+        runs[1]()
+        around_it += [runs[1]() for _ in range(pairs // rounds)]
+        took = statistics.median(around_it)
+        cost = tidemark.price(steps[1], str(device))
+        share = cost.sum["measured_ms"] / cost.sum["ms"]
+        taught.append(cost.step_ms / took)
+        untaught.append(tidemark.price(steps[1], str(without_works(device))).step_ms / took)
+        measured.append(took)
+    print(
+        f"{name:7} calibrated at 1, predicted at {times} times the batch ({100 * share:.0f} % of that measured): measured "
+        f"{statistics.median(measured):.1f} ms; predicted over measured {statistics.median(taught):.2f} "
+        f"[{min(taught):.2f}, {max(taught):.2f}], without the work of rows {statistics.median(untaught):.2f}",
+        flush=True,
+    )
+
+
+def bench(name: str, pairs: int, rounds: int, folder: Path) -> bool:
+    torch.manual_seed(0)
+    build, block = MODELS[name]
+    model, loss = build(1)
+    parameters = sum(p.numel() for p in model.parameters())
+    optimizer, run = training(model, loss)
     step = tidemark.capture(run, model, optimizer, workspace=False)
     regions, saves, ops = run_again(step, block)
     predicted_step, predicted_extra, plain, ratios, plain_of_pairs, more = [], [], [], [], [], []
@@ -177,10 +233,13 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=list(MODELS), metavar="MODEL")
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--other-size", type=int, metavar="N", help="predict N times the batch that is calibrated")
     parser.add_argument("--keep", type=Path, help="where device files stay")
     options = parser.parse_args()
     if not 1 <= options.rounds <= options.pairs:
         sys.exit(f"{options.rounds} rounds of {options.pairs} pairs; expected at least one pair in each round")
+    if options.other_size is not None and options.other_size < 1:
+        sys.exit(f"--other-size is {options.other_size}; expected 1 or more")
     unknown = set(options.models) - MODELS.keys()
     if unknown:
         sys.exit(f"unknown model {', '.join(sorted(unknown))}; expected some of {', '.join(MODELS)}")
@@ -188,6 +247,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
+        if options.other_size is not None:
+            for name in options.models:
+                bench_other_size(name, options.other_size, options.pairs, options.rounds, folder)
+            return
         held = [bench(name, options.pairs, options.rounds, folder) for name in options.models]
     sys.exit(not all(held))
 

@@ -18,6 +18,7 @@
 #include "tidemark/base/duration.h"
 #include "tidemark/base/error.h"
 #include "tidemark/cost/step_cost.h"
+#include "tidemark/cost/work_text.h"
 #include "tidemark/device/catalog.h"
 #include "totals.h"
 
@@ -98,17 +99,30 @@ UnpricedRows unpriced_to_python(const CostOf& self) {
   return unpriced_rows(nb::cast<const Step&>(self.step), self.cost.unpriced);
 }
 
-nb::dict total_of(const CostOf& self, const std::vector<OpId>& ops) {
+void check_ops(std::size_t count, const std::vector<OpId>& ops) {
   for (const OpId op : ops) {
-    if (op.has_value() && op.index() < self.cost.ops.size()) continue;
+    if (op.has_value() && op.index() < count) continue;
     throw Error({.kind = ErrorKind::kInput,
                  .place = "ops",
                  .problem = "there is no such op",
-                 .expected = fmt::format("numbers below {}", self.cost.ops.size()),
+                 .expected = fmt::format("numbers below {}", count),
                  .got = op.has_value() ? fmt::format("{}", op.value()) : "None",
                  .remedy = {}});
   }
+}
+
+nb::dict total_of(const CostOf& self, const std::vector<OpId>& ops) {
+  check_ops(self.cost.ops.size(), ops);
   return to_python(cost::total_of(self.cost, ops));
+}
+
+std::vector<std::string> op_works(const Step& step, const std::vector<OpId>& ops) {
+  check_ops(step.tables().ops.size(), ops);
+  const auto facts = cost::facts_of(step);
+  std::vector<std::string> texts;
+  texts.reserve(ops.size());
+  for (const OpId op : ops) texts.push_back(cost::work_text(cost::work_of(step, step[op], facts)));
+  return texts;
 }
 
 CostOf price(nb::handle_t<Step> step, device::Device device, std::int64_t ranks, std::int64_t ranks_per_node) {
@@ -171,6 +185,9 @@ void bind_cost(nb::module_& m) {
       "How long the step takes on a device: one of `devices()`, or the name or file of one. `ranks` take part in its\n"
       "collectives, `ranks_per_node` of them in each node (0: all in one), joined by the device's network.");
   m.def("price", &price_by_name, "step"_a, "device"_a, nb::kw_only(), "ranks"_a = 1, "ranks_per_node"_a = 0);
+  m.def("op_works", &op_works, "step"_a, "ops"_a,
+        nb::sig("def op_works(step: Step, ops: typing.Sequence[int]) -> list[str]"),
+        "What ops ask of a device, as the rows of a device file's table say it (docs/device_format.md).");
 }
 
 }  // namespace tidemark::python

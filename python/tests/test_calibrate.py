@@ -44,7 +44,7 @@ def path(written, tmp_path):
 
 def test_every_op_gets_a_time(step, path):
     file = json.loads(path.read_text())
-    rows = {key: (median, spread) for key, median, spread in file["measured"]["ops"]}
+    rows = {key: (median, spread) for key, median, spread, *_ in file["measured"]["ops"]}
     assert rows.pop("checkpoint region")[0] >= 0
     assert rows.pop("checkpoint random state")[0] > 0
     assert rows.pop("checkpoint save")[0] >= 0
@@ -59,11 +59,13 @@ def test_every_op_gets_a_time(step, path):
 
 def test_a_run_that_was_interrupted_is_continued(step, path):
     file = json.loads(path.read_text())
-    (key, _, _), *rest = file["measured"]["ops"]
-    file["measured"]["ops"] = [[other, 7, 1] for other, _, _ in rest]  # what is there stays
+    (key, *_), *rest = file["measured"]["ops"]
+    file["measured"]["ops"] = [[other, 7, 1] for other, *_ in rest]  # what is there stays, and an older version wrote it
     path.write_text(json.dumps(file))
     tidemark.calibrate(step, path, seconds_per_op=0.001, workspace=False, progress=False)
-    rows = {key: median for key, median, _ in json.loads(path.read_text())["measured"]["ops"]}
+    ops = json.loads(path.read_text())["measured"]["ops"]
+    assert all(len(row) == (4 if "(" in row[0] else 3) for row in ops)  # what ops ask of the device is added to it
+    rows = {key: median for key, median, *_ in ops}
     assert rows.pop(key) > 0
     assert set(rows.values()) == {7}
 
@@ -74,7 +76,7 @@ def test_passes_of_a_whole_step_survive_an_interruption(step, path, monkeypatch)
     from tidemark._calibrate import rerun
 
     file = json.loads(path.read_text())
-    keys = {key for key, _, _ in file["measured"]["ops"] if "(" in key}
+    keys = {key for key, *_ in file["measured"]["ops"] if "(" in key}
     file["measured"]["ops"] = [row for row in file["measured"]["ops"] if row[0] not in keys]
     path.write_text(json.dumps(file))
     passes, once = [], rerun.Rerun.once
@@ -97,7 +99,74 @@ def test_passes_of_a_whole_step_survive_an_interruption(step, path, monkeypatch)
     assert tidemark.calibrate(step, path, seconds_per_op=0, workspace=False, progress=False) == []
     assert len(again) == 4
     assert not (path.parent / "mine.json.passes.json").exists()
-    assert {key for key, _, _ in json.loads(path.read_text())["measured"]["ops"]} >= keys
+    assert {key for key, *_ in json.loads(path.read_text())["measured"]["ops"]} >= keys
+
+
+def rows_of(step, scale):
+    """A row for each op of the step, at `scale` microseconds for each byte it touches and one to launch it; views take none."""
+    works = tidemark._core.op_works(step, [op.id for op in step.ops])
+    found = {}
+    for op, work in zip(step.ops, works):
+        bytes_ = next((int(word[5:]) for word in work.split() if word.startswith("bytes")), 0)
+        found[tidemark.workspace_key(step, op.id)] = [0 if work.startswith("free") else 1000 + int(1000 * scale * bytes_), 0, work]
+    return [[key, *row] for key, row in found.items()]
+
+
+def small_step(batch):
+    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 64))
+    optimizer = torch.optim.AdamW(model.parameters())
+    return tidemark.capture_batch(model, torch.randn(batch, 64), lambda y: y.square().mean(), optimizer, workspace=False)
+
+
+def test_rows_of_one_shape_teach_the_price_of_another(step, path):
+    """The table has another step, at 1 us for each byte and launch: no row is of an op of this one that depends on the
+    batch, but the ops of this one that stream are priced like that."""
+    file = json.loads(path.read_text())
+    other, this = small_step(32), small_step(48)
+    file["measured"]["ops"] = rows_of(other, 1)
+    path.write_text(json.dumps(file))
+    cost = tidemark.price(this, str(path))
+    for row in file["measured"]["ops"]:
+        del row[3:]
+    (path.parent / "old.json").write_text(json.dumps(file))
+    old = tidemark.price(this, str(path.parent / "old.json"))
+    relu = next(op.id for op in this.ops if op.name == "aten.relu.default")
+    mm = next(op.id for op in this.ops if op.name == "aten.addmm.default")
+    assert cost.ops["source"][relu] == cost.ops["source"][mm] == "modelled"
+    # 48 rows of 128 floats, read and written, and a launch of 1 us
+    assert cost.ops["ms"][relu] == pytest.approx((1 + 2 * 48 * 128 * 4) / 1000, rel=0.01)
+    # 48 x 64 by 64 x 128, and a bias of 128: by its bytes it would be (48 * 64 + 64 * 128 + 128 + 48 * 128) * 4 us, which the
+    # model, by FLOPs or bytes, scales in a way of its own
+    assert cost.ops["ms"][mm] == pytest.approx((48 * 64 + 64 * 128 + 128 + 48 * 128) * 4 / 1000, rel=0.5)
+    assert old.ops["ms"][relu] < cost.ops["ms"][relu] / 10  # nothing taught the older file
+
+
+def test_a_calibrated_step_teaches_one_of_another_size(step, path):
+    """Measured rows, not made-up ones: what is fitted differs from the device without them, and is modelled."""
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(16, 4))
+    other = tidemark.capture_batch(
+        model, torch.randn(6, 8), lambda y: y.square().mean(), torch.optim.AdamW(model.parameters()), workspace=False
+    )
+    cost = tidemark.price(other, str(path))
+    file = json.loads(path.read_text())
+    del file["measured"]
+    (path.parent / "bare.json").write_text(json.dumps(file))
+    bare = tidemark.price(other, str(path.parent / "bare.json"))
+    keys = {row[0] for row in json.loads(path.read_text())["measured"]["ops"]}
+    taught = [op.id for op in other.ops if tidemark.workspace_key(other, op.id) not in keys and bare.ops["ms"][op.id] > 0]
+    assert len(taught) > 5
+    for op in taught:
+        assert cost.ops["source"][op] == "modelled"
+        assert cost.ops["ms"][op] != bare.ops["ms"][op]
+
+
+def test_what_a_row_says_wrongly_is_named(step, path):
+    file = json.loads(path.read_text())
+    at = next(i for i, row in enumerate(file["measured"]["ops"]) if len(row) == 4)
+    file["measured"]["ops"][at][3] = "matmul of something"
+    path.write_text(json.dumps(file))
+    with pytest.raises(tidemark.Error, match=rf"mine.json: measured: ops\[{at}\]\] the work of the op cannot be read.*\"of\""):
+        tidemark.price(step, str(path))
 
 
 def test_a_file_of_another_machine_is_refused(step, path):
@@ -216,7 +285,7 @@ def test_an_op_that_cannot_be_run_in_order_is_run_alone(step, path, monkeypatch)
     file["measured"]["ops"] = [row for row in file["measured"]["ops"] if not row[0].startswith("aten.")]
     path.write_text(json.dumps(file))
     assert tidemark.calibrate(step, path, seconds_per_op=0.001, workspace=False, progress=False) == []
-    keys = {key.split("(")[0] for key, _, _ in json.loads(path.read_text())["measured"]["ops"]}
+    keys = {key.split("(")[0] for key, *_ in json.loads(path.read_text())["measured"]["ops"]}
     assert "aten.relu.default" in keys
 
 

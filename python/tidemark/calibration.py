@@ -91,6 +91,7 @@ def calibrate(
     kinds = {}
     for op in step.ops:
         kinds.setdefault(_core.workspace_key(step, op.id), op)
+    table.works |= zip(kinds, _core.op_works(step, [op.id for op in kinds.values()]))
     missing = {key: op for key, op in kinds.items() if key not in table.rows}
     bar = _Bar(len(missing), sys.stderr.isatty() if progress is None else progress)
     failed: list[str] = []

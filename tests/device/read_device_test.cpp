@@ -54,6 +54,11 @@ TEST(ReadDevice, ReadsMeasuredOps) {
   const Device d = parse_device(json.dump());
   EXPECT_EQ(d.measured, (std::vector<MeasuredOp>{{"aten.mm.default(){}", 1'200'000, 30'000}}));  // picoseconds
   EXPECT_EQ(d.measured_source, "m");
+  json["measured"]["ops"].push_back({"aten.mm.default(b){}", 1200, 30, "matmul float32 m2"});
+  const Device more = parse_device(json.dump(), "card.json");
+  EXPECT_EQ(more.measured[0].work, "");
+  EXPECT_EQ(more.measured[1].work, "matmul float32 m2");
+  EXPECT_EQ(more.measured_place, "card.json: measured: ops");
   EXPECT_TRUE(parse_device(valid().dump()).measured.empty());
 }
 
@@ -64,7 +69,13 @@ TEST(ReadDevice, RefusesMeasuredOpsThatMakeNoSense) {
   EXPECT_THAT(error_of_rows({{"a", -1, 1}}), HasSubstr("the time cannot be used"));
   EXPECT_THAT(error_of_rows({{"a", 1.5, 1}}), HasSubstr("the time cannot be used"));
   EXPECT_THAT(error_of_rows(Json::array({Json::array({"a", 1})})), HasSubstr("the row is malformed"));
+  EXPECT_THAT(error_of_rows({{"a", 1, 1, "free float32", 1}}), HasSubstr("the row is malformed"));
   EXPECT_THAT(error_of_rows({{"", 1, 1}}), HasSubstr("the text cannot be used"));
+  EXPECT_THAT(error_of_rows({{"a", 1, 1, ""}}), HasSubstr("ops[0]] the text cannot be used"));
+  EXPECT_THAT(error_of_rows({{"a", 1, 1, "free\n"}}), HasSubstr("ops[0]] the text cannot be used"));
+  EXPECT_THAT(error_of_rows({{"a", 1, 1, std::string(401, 'x')}}), HasSubstr("1 to 400 bytes of UTF-8"));
+  EXPECT_THAT(error_of_rows({{"a", 1, 1, 5}}), HasSubstr("ops[0]] the value is of the wrong kind; expected a text"));
+  EXPECT_THAT(error_of_rows({{"a", 1, 1, nullptr}}), HasSubstr("the value is of the wrong kind"));
   EXPECT_THAT(error_of_rows("all"), HasSubstr("a list of at most"));
   EXPECT_THAT(error_with("/measured", {{"source", "nobody"}, {"ops", Json::array()}}), HasSubstr("a key of sources"));
 }

@@ -39,6 +39,9 @@ struct Machine {
   // Measured over modelled, for each family, where a table of measured ops was given.
   std::array<double, kFamilyCount> scale = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
+  // What a view costs where host and device are one and a table has some; else views are free.
+  double view_s = 0;
+
   const Rate& rate(device::Precision precision) const { return rates[static_cast<std::size_t>(precision)]; }
 };
 

@@ -1,12 +1,16 @@
 #include "tidemark/cost/measured.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <limits>
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "tidemark/cost/op_time.h"
+#include "tidemark/cost/work_text.h"
 
 namespace tidemark::cost {
 
@@ -15,11 +19,117 @@ namespace {
 constexpr std::size_t kFewestRows = 3;
 constexpr double kPsPerS = 1e12;
 
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+// The part of a launch that an op must be modelled to take beside it, for its row to say how good the model is.
+constexpr double kLeastPart = 0.1;
+
+// A row of the table that somebody says the work of.
+struct Lesson {
+  std::string_view name;  // of the op
+  Work work;
+  std::int64_t time_ps = 0;
+};
+
+std::vector<Lesson> lessons_of(const step::Step& step, const step::OpKinds& kinds,
+                               const std::vector<std::uint32_t>& rows, const device::Device& device) {
+  const auto facts = facts_of(step);
+  std::vector<Lesson> lessons;
+  const auto add = [&](const device::MeasuredOp& row, const Work& work) {
+    const std::string_view key = row.key;
+    lessons.push_back({key.substr(0, key.find('(')), work, row.time_ps});
+  };
+  for (std::size_t i = 0; i < device.measured.size(); ++i) {
+    const device::MeasuredOp& row = device.measured[i];
+    if (!row.work.empty()) add(row, parse_work_text(row.work, fmt::format("{}[{}]", device.measured_place, i)));
+  }
+  for (std::size_t kind = 0; kind < rows.size(); ++kind) {
+    if (rows[kind] == kNotMeasured || !device.measured[rows[kind]].work.empty()) continue;
+    add(device.measured[rows[kind]], work_of(step, step[kinds.first[kind]], facts));
+  }
+  return lessons;
 }
+
+// Measured over modelled, and how much that counts.
+struct Ratio {
+  double value = 1;
+  double weight = 0;
+};
+
+// Half of the weight is at or below it.
+double weighted_median(std::vector<Ratio> ratios) {
+  std::sort(ratios.begin(), ratios.end(), [](const Ratio& a, const Ratio& b) { return a.value < b.value; });
+  double all = 0;
+  for (const Ratio& ratio : ratios) all += ratio.weight;
+  double below = 0;
+  for (const Ratio& ratio : ratios) {
+    below += ratio.weight;
+    if (2 * below >= all) return ratio.value;
+  }
+  return ratios.back().value;
+}
+
+bool is_work(Family family) {
+  return family != Family::kFree && family != Family::kUnpriced && family != Family::kCollective;
+}
+
+class Fitter {
+ public:
+  explicit Fitter(std::vector<Lesson> lessons) : lessons_(std::move(lessons)) {}
+
+  TableFit run(const Machine& machine, const step::Step& step, const step::OpKinds& kinds) {
+    TableFit fit{machine, std::vector<double>(step.tables().strings.size(), 1)};
+    fit_views(fit.machine);
+    if (!fit_launch(fit.machine)) return fit;
+    find_ratios(fit.machine);
+    for (std::size_t family = 0; family < kFamilyCount; ++family)
+      if (of_family_[family].size() >= kFewestRows) fit.machine.scale[family] = weighted_median(of_family_[family]);
+    const auto facts = facts_of(step);
+    for (const step::OpId first : kinds.first) {
+      const step::StringId name = step[first].name;
+      const auto found = of_name_.find(step.text(name));
+      if (found == of_name_.end()) continue;
+      const double family_scale = fit.machine.scale[static_cast<std::size_t>(facts[name.index()].family)];
+      fit.name_scale[name.index()] = weighted_median(found->second) / family_scale;
+    }
+    return fit;
+  }
+
+ private:
+  void fit_views(Machine& machine) const {
+    if (machine.kind != device::DeviceKind::kCpu) return;
+    std::vector<Ratio> views;
+    for (const Lesson& lesson : lessons_)
+      if (lesson.work.family == Family::kFree) views.push_back({static_cast<double>(lesson.time_ps), 1});
+    if (!views.empty()) machine.view_s = weighted_median(std::move(views)) / kPsPerS;
+  }
+
+  bool fit_launch(Machine& machine) {
+    std::optional<std::int64_t> least;
+    for (const Lesson& lesson : lessons_)
+      if (is_work(lesson.work.family)) least = std::min(least.value_or(lesson.time_ps), lesson.time_ps);
+    if (!least) return false;
+    least_ps_ = *least;
+    machine.launch_s = static_cast<double>(least_ps_) / kPsPerS;
+    return true;
+  }
+
+  void find_ratios(const Machine& machine) {
+    for (const Lesson& lesson : lessons_) {
+      if (!is_work(lesson.work.family)) continue;
+      const Time modelled = op_time(lesson.work, machine);
+      const auto own = static_cast<double>(modelled.total_ps - modelled.launch_ps);
+      const auto took = static_cast<double>(lesson.time_ps - least_ps_);
+      if (own <= 0 || took <= 0 || own < kLeastPart * static_cast<double>(least_ps_)) continue;
+      const Ratio ratio{took / own, own};
+      of_family_[static_cast<std::size_t>(lesson.work.family)].push_back(ratio);
+      of_name_[lesson.name].push_back(ratio);
+    }
+  }
+
+  std::vector<Lesson> lessons_;
+  std::int64_t least_ps_ = 0;
+  std::array<std::vector<Ratio>, kFamilyCount> of_family_;
+  std::unordered_map<std::string_view, std::vector<Ratio>> of_name_;
+};
 
 }  // namespace
 
@@ -62,28 +172,9 @@ std::optional<std::int64_t> measured_ps(const device::Device& device, std::strin
   return row == nullptr ? std::nullopt : std::optional(row->time_ps);
 }
 
-Machine fit_to_table(Machine machine, const step::Step& step, const step::OpKinds& kinds,
-                     const std::vector<std::uint32_t>& rows, const device::Device& device) {
-  const auto facts = facts_of(step);
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t kind = 0; kind < rows.size(); ++kind)
-    if (rows[kind] != kNotMeasured && work_of(step, step[kinds.first[kind]], facts).family != Family::kFree)
-      least = std::min(least, device.measured[rows[kind]].time_ps);
-  if (least == std::numeric_limits<std::int64_t>::max()) return machine;
-  machine.launch_s = static_cast<double>(least) / kPsPerS;
-  std::array<std::vector<double>, kFamilyCount> ratios;
-  for (std::size_t kind = 0; kind < rows.size(); ++kind) {
-    if (rows[kind] == kNotMeasured) continue;
-    const Work work = work_of(step, step[kinds.first[kind]], facts);
-    const Time modelled = op_time(work, machine);
-    const std::int64_t own = modelled.total_ps - modelled.launch_ps;
-    const std::int64_t took = device.measured[rows[kind]].time_ps - least;
-    if (own > 0 && took > 0)
-      ratios[static_cast<std::size_t>(work.family)].push_back(static_cast<double>(took) / static_cast<double>(own));
-  }
-  for (std::size_t family = 0; family < kFamilyCount; ++family)
-    if (ratios[family].size() >= kFewestRows) machine.scale[family] = median(ratios[family]);
-  return machine;
+TableFit fit_to_table(const Machine& machine, const step::Step& step, const step::OpKinds& kinds,
+                      const std::vector<std::uint32_t>& rows, const device::Device& device) {
+  return Fitter(lessons_of(step, kinds, rows, device)).run(machine, step, kinds);
 }
 
 }  // namespace tidemark::cost

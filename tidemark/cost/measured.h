@@ -29,10 +29,18 @@ std::string_view overhead_key(step::PassKind kind);
 const device::MeasuredOp* measured_row(const device::Device& device, std::string_view key);
 std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key);
 
-// The machine of a device with a table, for the ops that are not in it: what a launch costs is the least that was
-// measured, and each family is scaled by the median of measured over modelled, from at least three kinds of ops.
-// Requires: `rows` is join_measured(step, kinds, device).
-Machine fit_to_table(Machine machine, const step::Step& step, const step::OpKinds& kinds,
-                     const std::vector<std::uint32_t>& rows, const device::Device& device);
+// The machine of a device with a table, for the ops that are not in it.
+struct TableFit {
+  Machine machine;
+  std::vector<double> name_scale;  // by the step's strings: ops of that name over what the machine says
+};
+
+// Rows that say what their op asked of the device teach whatever the step is, others where the step has such an op.
+// What a launch costs is the least that was measured, a view the median of views. Each family is scaled by the median
+// of measured over modelled, weighted by what is modelled, of at least three rows; rows of which the launch is nearly
+// all say nothing here. An op whose name has such rows is scaled by theirs. Requires: `rows` is join_measured(step,
+// kinds, device). Throws: Error that names the row whose words cannot be read.
+TableFit fit_to_table(const Machine& machine, const step::Step& step, const step::OpKinds& kinds,
+                      const std::vector<std::uint32_t>& rows, const device::Device& device);
 
 }  // namespace tidemark::cost

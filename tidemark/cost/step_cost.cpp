@@ -232,7 +232,8 @@ class Pricer {
   void price_with_table() {
     const OpKinds kinds = op_kinds(step_);
     const auto rows = join_measured(step_, kinds, device_);
-    machine_ = fit_to_table(machine_, step_, kinds, rows, device_);
+    const TableFit fit = fit_to_table(machine_, step_, kinds, rows, device_);
+    machine_ = fit.machine;
     std::fill(recent_.begin(), recent_.end(), std::pair{Work{}, op_time(Work{}, machine_)});
     const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
     std::array<std::int64_t, kPassKindNames.size()> overheads = {};
@@ -247,10 +248,7 @@ class Pricer {
       if (time.source == TimeSource::kFree && !is_own_host) continue;
       const std::int64_t overhead_ps = overheads[static_cast<std::size_t>(step_[op.pass].kind)];
       if (row == kNotMeasured) {
-        if (time.source == TimeSource::kUnpriced || overhead_ps == 0) continue;
-        time.launch_ps += overhead_ps;
-        time.total_ps += overhead_ps;
-        time.source = TimeSource::kModelled;
+        fit_time(time, cost_.family.back(), fit.name_scale[op.name.index()], overhead_ps);
         continue;
       }
       time.total_ps = device_.measured[row].time_ps + overhead_ps;
@@ -258,6 +256,27 @@ class Pricer {
       time.launch_ps = std::min(time.launch_ps, time.total_ps);
       time.source = TimeSource::kMeasured;
     }
+  }
+
+  // An op that the table does not have, by what it says about others.
+  void fit_time(Time& time, Family family, double scale, std::int64_t overhead_ps) const {
+    const bool is_view = time.source == TimeSource::kFree;
+    if (time.source == TimeSource::kUnpriced) return;
+    if (is_view) overhead_ps += ps_from_double(machine_.view_s * kPsPerS);
+    if (is_view && overhead_ps == 0) return;
+    const auto scaled = [&](std::int64_t ps) {
+      return std::min(ps_from_double(static_cast<double>(ps) * scale), kLongestOpPs);
+    };
+    if (!is_view && scale != 1) {
+      time.compute_ps = scaled(time.compute_ps);
+      time.memory_ps = scaled(time.memory_ps);
+      time.total_ps = time.launch_ps + scaled(time.total_ps - time.launch_ps);
+      time.spread_ps = static_cast<std::int64_t>(static_cast<double>(time.total_ps) *
+                                                 options_.constants.error[static_cast<std::size_t>(family)]);
+    }
+    time.launch_ps += overhead_ps;
+    time.total_ps += overhead_ps;
+    time.source = TimeSource::kModelled;
   }
 
   void add_up() {

@@ -70,13 +70,9 @@ class OpReader {
   }
 
  private:
-  // Sizes come from files; the formulas multiply them.
   void drop_shape_if_huge() {
-    const double size = static_cast<double>(std::max<std::int64_t>(work_.b, 1)) *
-                        static_cast<double>(std::max<std::int64_t>(work_.m, 1)) *
-                        static_cast<double>(std::max<std::int64_t>(work_.n, 1)) *
-                        static_cast<double>(std::max<std::int64_t>(work_.k, 1));
-    if (!(size < 1e17)) work_.b = work_.m = work_.n = work_.k = work_.winograd_tiles = 0;
+    if (is_workable(work_)) return;
+    work_.b = work_.m = work_.n = work_.k = work_.winograd_tiles = 0;
   }
 
   const Layout& layout(TensorId tensor) const { return step_[step_[tensor].layout]; }
@@ -240,6 +236,15 @@ class OpReader {
 
 Work work_of(const Step& step, const Op& op, const std::vector<OpFact>& facts) {
   return OpReader(step, op, facts[op.name.index()]).read();
+}
+
+bool is_workable(const Work& work) {
+  constexpr double kMost = 1e17;
+  constexpr double kMostWinograd = 1e15;  // its patches are 36 times as many
+  const auto at_least_one = [](std::int64_t size) { return static_cast<double>(std::max<std::int64_t>(size, 1)); };
+  const double size = at_least_one(work.b) * at_least_one(work.m) * at_least_one(work.n) * at_least_one(work.k);
+  if (work.winograd_tiles == 0) return size < kMost;
+  return size < kMostWinograd && work.winograd_tiles <= work.m;
 }
 
 Work product_work(Family family, std::int64_t b, std::int64_t m, std::int64_t n, std::int64_t k,

@@ -33,6 +33,9 @@ struct Work {
 // Requires: `facts` is facts_of(step).
 Work work_of(const step::Step& step, const step::Op& op, const std::vector<OpFact>& facts);
 
+// Whether the formulas can multiply its numbers, which come from files.
+bool is_workable(const Work& work);
+
 // Works for shapes that are no op of a step: float32 unless said otherwise.
 Work product_work(Family family, std::int64_t b, std::int64_t m, std::int64_t n, std::int64_t k,
                   device::Precision precision = device::Precision::kFloat32, int item_bytes = 4);

@@ -52,6 +52,8 @@ struct MeasuredOp {
   std::string key;
   std::int64_t time_ps = 0;    // the median
   std::int64_t spread_ps = 0;  // half of the distance between the quartiles
+  // What the op asked of the device, in the words of tidemark/cost/work_text.h, which reads them; empty: nobody said.
+  std::string work = {};
 
   friend bool operator==(const MeasuredOp&, const MeasuredOp&) = default;
 };
@@ -79,6 +81,7 @@ struct Device {
   std::vector<Source> sources;
   std::vector<MeasuredOp> measured;  // by key, no key twice
   std::string measured_source;       // a key of sources; empty without a table
+  std::string measured_place;        // where the table stands, for errors: "mine.json: measured: ops"
 
   const std::optional<Figure>& peak(Precision precision) const {
     return peak_flops[static_cast<std::size_t>(precision)];

@@ -10,6 +10,7 @@
 #include "tidemark/base/byte_source.h"
 #include "tidemark/base/duration.h"
 #include "tidemark/base/error.h"
+#include "tidemark/base/rounding.h"
 #include "tidemark/base/strict_json.h"
 #include "tidemark/base/utf8.h"
 
@@ -22,6 +23,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxTextBytes = 2000;
 constexpr std::size_t kMaxList = 64;
 constexpr std::size_t kMaxMeasured = 1 << 18;
+constexpr std::size_t kMaxWorkBytes = 400;
 constexpr std::size_t kMaxKeyBytes = 64 << 10;
 constexpr std::int64_t kMaxMeasuredNs = 1'000'000'000'000;  // a quarter of an hour for one op
 constexpr std::int64_t kMaxFigure = std::int64_t{1} << 60;
@@ -46,7 +48,7 @@ constexpr Bounds kStream = {1, 1000, "thousandths of the bandwidth", "90 % are 9
 constexpr Bounds kLaunchNs = {0, kGiga / 100, "nanoseconds", "10 us are 10000"};
 constexpr Bounds kLinkRate = {kGiga / 1000, kPeta, "bytes per second", "450 GB/s are 450000000000"};
 constexpr Bounds kLinkNs = {0, kGiga, "nanoseconds", "5 us are 5000"};
-constexpr Bounds kRounding = {1, 1 << 30, "bytes", "PyTorch on CUDA rounds to 512"};
+constexpr Bounds kRounding = {1, kMostRoundingBytes, "bytes", "PyTorch on CUDA rounds to 512"};
 constexpr Bounds kOverheadBytes = {0, kPeta, "bytes", "500 MiB are 524288000"};
 
 [[noreturn]] void refuse(std::string place, std::string problem, std::string expected = {}, std::string got = {},
@@ -245,12 +247,14 @@ class Reader {
       d.sources.push_back({Fields::text_of(key, fields_.at("sources")), Fields::text_of(text, checked.at(key))});
   }
 
-  // {"source": "me", "ops": [["aten.mm.default(...){}", 1200, 30], ...]}: nanoseconds, and their spread.
+  // {"source": "me", "ops": [["aten.mm.default(...){}", 1200, 30, "matmul float32 ..."], ...]}: nanoseconds, their
+  // spread, and, when it is known, what was asked of the device.
   void read_measured(Device& d) {
     const Json* measured = fields_.find("measured");
     if (measured == nullptr) return;
     Fields table(*measured, fields_.at("measured"));
     d.measured_source = table.text("source");
+    d.measured_place = table.at("ops");
     const Json& rows = table.get("ops");
     table.finish();
     if (!rows.is_array() || rows.size() > kMaxMeasured)
@@ -261,10 +265,12 @@ class Reader {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Json& row = rows[i];
       const std::string place = table.at(fmt::format("ops[{}]", i));
-      if (!row.is_array() || row.size() != 3)
-        refuse(place, "the row is malformed", "[\"key of an op\", nanoseconds, spread in nanoseconds]", shown(row));
+      if (!row.is_array() || row.size() < 3 || row.size() > 4)
+        refuse(place, "the row is malformed",
+               "[\"key of an op\", nanoseconds, spread in nanoseconds], or the same with the op's work", shown(row));
       d.measured.push_back({Fields::text_of(row[0], place, kMaxKeyBytes), kPsPerNs * nanoseconds(row[1], place),
                             kPsPerNs * nanoseconds(row[2], place)});
+      if (row.size() == 4) d.measured.back().work = Fields::text_of(row[3], place, kMaxWorkBytes);
       if (!keys.insert(d.measured.back().key).second)
         refuse(place, "the op is listed twice", "each key once", shown(row[0]));
     }

@@ -21,6 +21,7 @@ class Table:
         self.path = path
         self.machine = _machine_text(device) + ("" if clock == "wall" else f", {clock} clock")
         self.rows: dict[str, tuple[int, int]] = {}
+        self.works: dict[str, str] = {}  # what the op of a row asks of the device; files of older versions have none
         self.file = self._read() or self._new(name, device, now)
         self.saved = time.monotonic()
 
@@ -29,8 +30,11 @@ class Table:
         if time.monotonic() - self.saved > _SAVE_EVERY_S:
             self.save()
 
+    def _row(self, key: str) -> list:
+        return [key, *self.rows[key], *([self.works[key]] if key in self.works else [])]
+
     def save(self) -> None:
-        self.file["measured"] = {"source": "calibrate", "ops": [[key, *row] for key, row in sorted(self.rows.items())]}
+        self.file["measured"] = {"source": "calibrate", "ops": [self._row(key) for key in sorted(self.rows)]}
         temporary = self.path.with_name(self.path.name + ".part")
         head = {k: v for k, v in self.file.items() if k != "measured"}
         rows = ",\n".join("    " + json.dumps(row) for row in self.file["measured"]["ops"])
@@ -45,7 +49,10 @@ class Table:
         try:
             file = json.loads(self.path.read_text())
             was = file["sources"].get("calibrate", "nothing that calibrate wrote")
-            self.rows = {str(key): (int(median), int(spread)) for key, median, spread in file["measured"]["ops"]}
+            for key, median, spread, *work in file["measured"]["ops"]:
+                self.rows[str(key)] = (int(median), int(spread))
+                if work:
+                    self.works[str(key)] = str(*work)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"calibrate: {self.path} is not a file that calibrate wrote ({error!r}); try another path, or delete the file"

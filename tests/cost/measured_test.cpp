@@ -1,0 +1,137 @@
+// What a table of measured ops says about the ops that are not in it.
+
+#include "tidemark/cost/measured.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../support/tiny_program.h"
+#include "tidemark/base/error.h"
+#include "tidemark/cost/step_cost.h"
+#include "tidemark/device/catalog.h"
+
+namespace tidemark::cost {
+namespace {
+
+using namespace step;
+using testing::HasSubstr;
+
+// Streams through exactly 1 GB/s, so that a byte takes a nanosecond, and launches for nothing.
+device::Device slow_cpu() {
+  device::Device device = device::find_device("cpu");
+  device.bandwidth_bytes_per_s.value = 1'000'000'000;
+  device.stream_permille = device::Figure{1000, device.bandwidth_bytes_per_s.source};
+  device.launch_floor_ns.value = 0;
+  device.measured_place = "card.json: measured: ops";
+  return device;
+}
+
+// Two ops that read 1,000 bytes and write 1,000: 2 us each by the model.
+Step relu_and_neg() {
+  test::TinyProgram p;
+  const TensorId x = p.resident(Role::kInput, 1000);
+  p.pass(PassKind::kForward);
+  const TensorId y = p.op("aten.relu.default", {x}, 1000);
+  p.op("aten.neg.default", {y}, 1000);
+  return p.finish();
+}
+
+constexpr std::int64_t kUs = 1'000'000;
+
+// Rows of shapes that the step does not have. The launch is the least of all ops that do something: 1 us, by a row that
+// itself says nothing about the rate, since 4 ns are less than a tenth of that. What is left of the others over what is
+// modelled: 2000 / 1000 us, 3000 / 1000 us and 20000 / 4000 us, which are 2, 3 and 5 with the weights 1, 1 and 4: half
+// of the weight is reached at 5. The relu has a row of its own name, which says 2.
+std::vector<device::MeasuredOp> rows_of_other_shapes() {
+  return {{"aten.mul.Tensor(a){}", 1 * kUs, 0, "stream float32 bytes4"},
+          {"aten.relu.default(a){}", 2001 * kUs, 0, "stream float32 bytes1000000"},
+          {"aten.exp.default(a){}", 3001 * kUs, 0, "stream float32 bytes1000000"},
+          {"aten.log.default(a){}", 20001 * kUs, 0, "stream float32 bytes4000000"},
+          {"mine.magic.default(a){}", kUs / 100, 0, "unpriced float32 bytes4"},
+          {"aten.view.default(a){}", kUs / 10, 0, "free float32"}};
+}
+
+TEST(Measured, RowsOfOtherShapesTeachLaunchAndRate) {
+  const Step step = relu_and_neg();
+  device::Device device = slow_cpu();
+  EXPECT_EQ(price_step(step, device).ops[1].total_ps, 2 * kUs);
+  device.measured = rows_of_other_shapes();
+  const StepCost cost = price_step(step, device);
+  EXPECT_EQ(cost.ops[0].total_ps, 5 * kUs);   // 1 + 2 * 2
+  EXPECT_EQ(cost.ops[1].total_ps, 11 * kUs);  // 1 + 5 * 2
+  EXPECT_EQ(cost.ops[1].launch_ps, 1 * kUs);
+  EXPECT_EQ(cost.ops[0].source, TimeSource::kModelled);
+  EXPECT_EQ(cost.ops[1].source, TimeSource::kModelled);
+  EXPECT_EQ(cost.all.measured_ps, 0);
+  // Streams are off by a tenth.
+  EXPECT_EQ(cost.ops[0].spread_ps, kUs / 2);
+  EXPECT_EQ(cost.ops[1].spread_ps, 11 * kUs / 10);
+}
+
+TEST(Measured, TwoRowsSayNothingAboutAFamily) {
+  const Step step = relu_and_neg();
+  device::Device device = slow_cpu();
+  device.measured = rows_of_other_shapes();
+  device.measured.erase(device.measured.begin() + 2);
+  const StepCost cost = price_step(step, device);
+  EXPECT_EQ(cost.ops[0].total_ps, 5 * kUs);
+  EXPECT_EQ(cost.ops[1].total_ps, 3 * kUs);  // 1 + 2
+}
+
+// Without their work, rows teach only where the step has such an op: here none does.
+TEST(Measured, RowsWithoutWorkTeachWhatTheStepShares) {
+  const Step step = relu_and_neg();
+  device::Device device = slow_cpu();
+  device.measured = rows_of_other_shapes();
+  for (device::MeasuredOp& row : device.measured) row.work.clear();
+  EXPECT_EQ(price_step(step, device).ops[1].total_ps, 2 * kUs);
+  device.measured.push_back({op_key(step, OpId(0)), 7 * kUs, 0});
+  const StepCost cost = price_step(step, device);
+  EXPECT_EQ(cost.ops[0].source, TimeSource::kMeasured);
+  EXPECT_EQ(cost.ops[0].total_ps, 7 * kUs);
+  EXPECT_EQ(cost.ops[1].total_ps, 9 * kUs);  // the launch is 7 us, the least that was measured
+}
+
+// A row of the step's own says how long its op takes, whatever words stand in it.
+TEST(Measured, ARowIsBelievedBeforeTheFit) {
+  const Step step = relu_and_neg();
+  device::Device device = slow_cpu();
+  device.measured = rows_of_other_shapes();
+  device.measured.push_back({op_key(step, OpId(1)), 4 * kUs, 0, "stream float32 bytes2000"});
+  EXPECT_EQ(price_step(step, device).ops[1].total_ps, 4 * kUs);
+  EXPECT_EQ(price_step(step, device).ops[1].source, TimeSource::kMeasured);
+}
+
+// Where host and device are one, a view takes what views took: the middle of 100, 200 and 900 ns.
+TEST(Measured, ViewsTakeWhatViewsTook) {
+  test::TinyProgram p;
+  const TensorId x = p.resident(Role::kInput, 1000);
+  p.pass(PassKind::kForward);
+  p.view(x);
+  const Step step = p.finish();
+  device::Device device = slow_cpu();
+  device.measured = rows_of_other_shapes();
+  device.measured.push_back({"aten.t.default(a){}", 9 * kUs / 10, 0, "free float32"});
+  device.measured.push_back({"aten.slice.Tensor(a){}", 2 * kUs / 10, 0, "free float32"});
+  EXPECT_EQ(price_step(step, device).ops[0].total_ps, 2 * kUs / 10);
+  EXPECT_EQ(price_step(step, device).ops[0].source, TimeSource::kModelled);
+  device.kind = device::DeviceKind::kCuda;
+  EXPECT_EQ(price_step(step, device).ops[0].total_ps, 0);
+}
+
+TEST(Measured, ARowWhoseWorkCannotBeReadIsNamed) {
+  const Step step = relu_and_neg();
+  device::Device device = slow_cpu();
+  device.measured = rows_of_other_shapes();
+  device.measured[2].work = "stream float32 bytes-1";
+  try {
+    price_step(step, device);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("[card.json: measured: ops[2]] the work of the op cannot be read"));
+    EXPECT_THAT(error.what(), HasSubstr("bytes-1"));
+  }
+}
+
+}  // namespace
+}  // namespace tidemark::cost
