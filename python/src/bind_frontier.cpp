@@ -66,8 +66,8 @@ FrontierOf find_frontier(const Step& step, const device::Device& device, const S
   planner::FrontierOptions options = planner::default_frontier_options(full);
   options.budget_count = budgets;
   if (max_work > 0) options.max_work = max_work;
-  return {planner::find_frontier(planner::PreparedStep(step, cost, wishes.options()), options), wishes.reserve_bytes,
-          cost.all, unpriced_rows(step, cost.unpriced), device.name};
+  return {planner::find_frontier(planner::PreparedStep(step, cost, wishes.options(device)), options),
+          wishes.reserve_bytes, cost.all, unpriced_rows(step, cost.unpriced), device.name};
 }
 
 nb::list points_to_python(const FrontierOf& self) {
@@ -96,9 +96,10 @@ nb::list missing_to_python(const FrontierOf& self) {
 
 }  // namespace
 
-planner::PlannerOptions SearchOptions::options() const {
+planner::PlannerOptions SearchOptions::options(const device::Device& device) const {
   return {.reserve_bytes = reserve_bytes,
           .against = against,
+          .rounding_bytes = device.allocator_rounding_bytes.value,
           .workspace = workspace.is_none() ? nullptr : &nb::cast<const memory::WorkspaceTable&>(workspace),
           .space = space};
 }

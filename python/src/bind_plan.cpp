@@ -70,9 +70,9 @@ const PortablePlan& words_of(PlanOf& self) {
   const Step& step = nb::cast<const Step&>(self.step);
   const device::Device device = device::find_device("cpu");
   const planner::PlannerOptions options{.workspace = workspace_of(self.step)};
-  self.words =
-      describe(step, *self.plan,
-               planner::facts_of_given(step, cost::price_step(step, device), *self.plan, device.name, options));
+  self.words = describe(
+      step, *self.plan,
+      planner::facts_of_given(step, cost::price_step(step, device, self.ranks), *self.plan, device.name, options));
   self.step = nb::none();
   return *self.words;
 }
@@ -118,24 +118,31 @@ void bind_plan_class(nb::module_& m) {
                      "than recomputed. A plan without units is plain training.")
       .def(
           "__init__",
-          [](PlanOf* self, const std::vector<UnitPair>& units, bool preserve_rng, bool early_stop, nb::object step) {
-            new (self) PlanOf{make_plan_of(units, preserve_rng, early_stop), {}, std::move(step)};
+          [](PlanOf* self, const std::vector<UnitPair>& units, bool preserve_rng, bool early_stop, nb::object step,
+             std::int64_t ranks, std::int64_t ranks_per_node) {
+            new (self) PlanOf{make_plan_of(units, preserve_rng, early_stop),
+                              {},
+                              std::move(step),
+                              {.ranks = ranks, .ranks_per_node = ranks_per_node}};
           },
           "units"_a = std::vector<UnitPair>(), nb::kw_only(), "preserve_rng"_a = true, "early_stop"_a = true,
-          "step"_a = nb::none(),
+          "step"_a = nb::none(), "ranks"_a = 1, "ranks_per_node"_a = 0,
           nb::sig("def __init__(self, units: typing.Sequence[tuple[int, typing.Sequence[int]]] = [], *, "
-                  "preserve_rng: bool = True, early_stop: bool = True, step: Step | None = None) -> None"),
+                  "preserve_rng: bool = True, early_stop: bool = True, step: Step | None = None, ranks: int = 1, "
+                  "ranks_per_node: int = 0) -> None"),
           "`units` are pairs of a call's id and the ids of its saved ops. A plan that knows its step can be saved and\n"
-          "applied.")
+          "applied. `recompute_ms` is by the times of \"cpu\", with so many `ranks` in the step's collectives.")
       .def_static(
           "policy",
-          [](nb::handle_t<Step> step, std::string_view policy, bool preserve_rng, bool early_stop) {
+          [](nb::handle_t<Step> step, std::string_view policy, bool preserve_rng, bool early_stop, std::int64_t ranks,
+             std::int64_t ranks_per_node) {
             return PlanOf{make_plan(nb::cast<const Step&>(step), parse_policy(policy), {preserve_rng, early_stop}),
                           {},
-                          nb::borrow(step)};
+                          nb::borrow(step),
+                          {.ranks = ranks, .ranks_per_node = ranks_per_node}};
           },
-          "step"_a, "policy"_a, nb::kw_only(), "preserve_rng"_a = true, "early_stop"_a = true,
-          "The plan that \"none\", \"full\", \"every:K\" or \"selective\" means for a step.")
+          "step"_a, "policy"_a, nb::kw_only(), "preserve_rng"_a = true, "early_stop"_a = true, "ranks"_a = 1,
+          "ranks_per_node"_a = 0, "The plan that \"none\", \"full\", \"every:K\" or \"selective\" means for a step.")
       .def_static("load", &load_plan, "path"_a, "step"_a = nb::none(),
                   nb::sig("def load(path: str | os.PathLike[str], step: Step | None = None) -> Plan"),
                   "Reads a plan file. Without its step a plan can be applied and saved; with it, its units have ids.")

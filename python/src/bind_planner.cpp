@@ -66,7 +66,7 @@ ResultOf plan_step(nb::handle_t<Step> step, std::int64_t budget_bytes, const dev
                 .workspace = wishes.workspace,
                 .device = device,
                 .cost = cost::price_step(of, device, {.ranks = wishes.ranks, .ranks_per_node = wishes.ranks_per_node}),
-                .options = wishes.options(),
+                .options = wishes.options(device),
                 .result = {},
                 .facts = {},
                 .plan = nb::none()};

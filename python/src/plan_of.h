@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "tidemark/cost/step_cost.h"
 #include "tidemark/memory/workspace.h"
 #include "tidemark/plan/plan.h"
 #include "tidemark/plan/portable_plan.h"
@@ -17,6 +18,7 @@ struct PlanOf {
   std::optional<plan::Plan> plan;
   std::optional<plan::PortablePlan> words;
   nanobind::object step = nanobind::none();  // kept as long as the words are missing
+  cost::PriceOptions ranks = {};             // that take part in its collectives; for the words
 
   // In the ids of the step. Throws: Error when the plan is of another one.
   plan::Plan in(const step::Step& of) const { return plan ? *plan : plan::find_in(of, *words, "the plan"); }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tidemark/device/device.h"
 #include "tidemark/planner/planner.h"
 
 namespace tidemark::python {
@@ -19,8 +20,8 @@ struct SearchOptions {
   std::int64_t ranks = 1;
   std::int64_t ranks_per_node = 0;
 
-  // Refers to the workspace.
-  planner::PlannerOptions options() const;
+  // On a device; refers to the workspace.
+  planner::PlannerOptions options(const device::Device& device) const;
 };
 
 nanobind::list policies_to_python(const std::vector<planner::PolicyFigures>& policies);

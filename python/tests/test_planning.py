@@ -141,3 +141,18 @@ def test_what_has_no_price_is_listed(tmp_path):
     from tidemark._apply.fit import _unpriced
 
     assert _unpriced(found) == " Without a price, and counted as nothing: 1 x mine.magic.default of 256 B."
+    least = tidemark.plan(step, found.smallest_peak_bytes, "cpu", never_save=["*"])
+    assert least.recompute["unpriced_ops"] == 1
+    assert _unpriced(least).endswith(" The plan recomputes 1 op of 256 B without a price.")
+    assert json.loads(least.plan.to_json())["unpriced"] == [["mine.magic.default", 1, 256]]
+
+
+def test_a_plan_rounds_as_its_device_does(step, tmp_path):
+    file = json.loads((Path(__file__).parents[2] / "data/devices/t4.json").read_text()) | {"name": "pages"}
+    file["allocator_rounding_bytes"][0] = 4096
+    (tmp_path / "pages.json").write_text(json.dumps(file))
+    device = str(tmp_path / "pages.json")
+    found = tidemark.plan(step, "100%", device)
+    assert found.unplanned_peak_bytes == tidemark.simulate(step, round_to_bytes=4096).peak_bytes
+    assert json.loads(found.plan.to_json())["rounding_bytes"] == 4096
+    assert [point["peak_bytes"] % 4096 for point in tidemark.frontier(step, device, budgets=2).points] == [0, 0]

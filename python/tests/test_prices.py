@@ -1,5 +1,7 @@
 """Prices from Python: ranks and nodes, and what the host keeps."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -31,3 +33,34 @@ def test_the_counters_of_a_captured_adamw_are_the_hosts():
     assert {of[i] for i in reads} == {"free"}
     lifted = [i for i, op in enumerate(step.ops) if op.name == "aten.lift_fresh.default"]
     assert lifted and {of[i] for i in lifted} == {"free"}
+
+
+def test_a_plan_written_by_hand_counts_its_ranks(tmp_path):
+    """The relu of the example, made an all-reduce: run again with the whole model, it takes what its ranks make of it."""
+    lines = (Path(__file__).parents[2] / "examples/steps/two_layer_mlp.step.jsonl").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith('{"section":"ops"')) + 3
+    assert lines[at].endswith('[7],[8],[],null,0,null,null,"",null,0,null]')
+    lines[at] = lines[at].replace('null,""', 'null,"c"')
+    text = "\n".join(lines).replace('"aten.relu.default"', '"_c10d_functional.all_reduce.default"') + "\n"
+    (tmp_path / "ranks.step.jsonl").write_text(text)
+    step = tidemark.Step.load(tmp_path / "ranks.step.jsonl")
+    assert step.ops[2].name == "_c10d_functional.all_reduce.default" and "collective" in step.ops[2].flags
+    one, eight = (tidemark.Plan([(0, [])], step=step, ranks=ranks).recompute_ms for ranks in (1, 8))
+    alone, together = (tidemark.price(step, "cpu", ranks=ranks).ops["ms"][2] for ranks in (1, 8))
+    assert together > alone
+    assert eight - one == pytest.approx(together - alone)
+    assert tidemark.Plan.policy(step, "full", ranks=8).recompute_ms > tidemark.Plan.policy(step, "full").recompute_ms
+
+
+def test_flops_of_grouped_products():
+    """Four groups of rows, of what is summed over, of matrices, and of columns: there each column is of one group."""
+    from tidemark._capture import amounts
+
+    def flops(first, second):
+        tensors = [torch.empty(sizes, dtype=torch.bfloat16, device="meta") for sizes in (first, second)]
+        return amounts.flops(torch.ops.aten._grouped_mm.default, (*tensors, None), {}, None)
+
+    assert flops((32, 16), (4, 16, 8)) == 2 * 32 * 16 * 8
+    assert flops((16, 32), (32, 8)) == 2 * 16 * 32 * 8
+    assert flops((4, 32, 16), (4, 16, 8)) == 4 * 2 * 32 * 16 * 8
+    assert flops((4, 32, 16), (16, 24)) == 2 * 32 * 16 * 24

@@ -53,6 +53,23 @@ TEST(CertificateFile, IsReadAsItWasWritten) {
   EXPECT_EQ(read_certificate_text(write_certificate(nothing), "c.json"), nothing);
 }
 
+// Files that are older than the field do not have it, and stay as they are; what nobody rounds to is refused.
+TEST(CertificateFile, SaysWhatSizesAreRoundedTo) {
+  Certificate c = some_certificate();
+  EXPECT_EQ(write_certificate(c).find("rounding_bytes"), std::string::npos);
+  c.rounding_bytes = 4096;
+  EXPECT_EQ(Json::parse(write_certificate(c))["rounding_bytes"], 4096);
+  EXPECT_EQ(read_certificate_text(write_certificate(c), "c.json"), c);
+  for (const std::int64_t bad : {std::int64_t{0}, (std::int64_t{1} << 30) + 1}) {
+    c.rounding_bytes = bad;
+    EXPECT_NE(error_of(write_certificate(c)).find("[c.json: rounding_bytes] sizes cannot be rounded up to that"),
+              std::string::npos);
+  }
+  c.rounding_bytes = 512;
+  c.against = "exact";
+  EXPECT_NE(error_of(write_certificate(c)).find("1 for exact bytes"), std::string::npos);
+}
+
 TEST(CertificateFile, LiesBesideThePlan) {
   EXPECT_EQ(certificate_path("a/plan.json"), "a/plan.certificate.json");
   EXPECT_EQ(certificate_path("plan"), "plan.certificate.json");
@@ -66,7 +83,9 @@ TEST(CertificateFile, NoticesAChange) {
 
 // Every value replaced by what does not belong there, and every key left out: an error, never a crash.
 TEST(CertificateFile, RefusesWhatIsNoCertificate) {
-  const Json good = Json::parse(write_certificate(some_certificate()));
+  Certificate whole = some_certificate();
+  whole.rounding_bytes = 512;
+  const Json good = Json::parse(write_certificate(whole));
   ASSERT_EQ(error_of(good.dump()), "");
   const std::vector<Json> strange = {nullptr, -1, 1e300, "x", Json::array(), Json::object(), true, 4611686018427387905};
   int refused = 0;

@@ -42,6 +42,20 @@ def test_one_device_by_alias_and_by_file(cli, tmp_path):
     assert f"[{path}: memory_bytes] the number is out of range" in result.stderr
 
 
+def test_shows_the_network(cli, tmp_path):
+    assert cli.json("devices", "t4")["network"] is None and "network" not in cli("devices", "t4").stdout
+    file = json.loads((DATA / "t4.json").read_text())
+    file["network"] = {"kind": "roce", "bytes_per_s": [12500000000, "t4"], "latency_ns": [9000, "latency"]}
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(file))
+    network = cli.json("devices", path)["network"]
+    assert network["kind"] == "roce"
+    assert network["bytes_per_s"] == {"value": 12500000000, "source": file["sources"]["t4"]}
+    assert network["latency_ns"]["value"] == 9000
+    text = " ".join(cli("devices", path).stdout.split())
+    assert "network roce 12.5 GB/s" in text and "network latency 9,000 ns" in text
+
+
 def test_an_unknown_device_is_an_error_with_the_nearest(cli):
     result = cli("devices", "h100-smx")
     assert (result.returncode, result.stdout) == (1, "")

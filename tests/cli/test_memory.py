@@ -144,6 +144,32 @@ def test_a_device_brings_its_allocator_overhead_and_memory(cli, example):
     assert (own["allocator"], own["device_bytes"]) == ("exact", own["peak_bytes"])
 
 
+def test_sizes_are_rounded_as_the_device_does(cli, example, root, tmp_path):
+    """Each block of the example has at most 512 B: 4,096 B each on a device with such pages."""
+    file = json.loads((root / "data/devices/t4.json").read_text())
+    file["allocator_rounding_bytes"][0] = 4096
+    path = tmp_path / "pages.json"
+    path.write_text(json.dumps(file))
+    found = cli.json("memory", example, "--allocator", "rounded", "--device", path)
+    assert {row["bytes"] for row in found["alive_at_peak"]} == {4096}
+    assert found["peak_bytes"] == 4096 * len(found["alive_at_peak"])
+    # PyTorch's cache has a rounding of its own.
+    cached = cli.json("memory", example, "--allocator", "caching", "--device", path)
+    assert cached["peak_bytes"] == cli.json("memory", example, "--allocator", "rounded")["peak_bytes"]
+
+
+def test_a_plan_file_says_what_is_checkpointed(cli, example):
+    plan = json.load(open("examples/plans/mlp.json"))
+    found = cli.json("memory", example, "--plan", "examples/plans/mlp.json")
+    assert found["peak_bytes"] == plan["predicted"]["peak_bytes"]
+    assert found["plan"]["policy"] == "examples/plans/mlp.json" and len(found["plan"]["units"]) == len(plan["units"])
+    result = cli("memory", example, "--plan", "examples/plans/mlp.json", "--no-rng")
+    assert result.returncode == 2 and "leave out --no-early-stop and --no-rng" in result.stderr
+    result = cli("memory", "toy-gpt", "--plan", "examples/plans/mlp.json")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert cli("memory", example, "--plan", "nowhere.json").returncode == 1
+
+
 def model_step(cli, *options):
     return json.loads(cli("memory", "toy-gpt", *options, "--json").stdout)
 

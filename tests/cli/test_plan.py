@@ -148,6 +148,67 @@ def test_a_limit_without_a_plan_is_4(cli, tmp_path):
     assert list(tmp_path.iterdir()) == []
     assert "the limit of the search was reached before a plan was found" in cli(*options, "--budget", budget, check=False).stdout
 
+
+@pytest.fixture
+def page_card(tmp_path):
+    """A T4 whose allocator hands out pages of 4 KiB."""
+    file = json.load(open("data/devices/t4.json")) | {"name": "page-card", "aliases": []}
+    file["allocator_rounding_bytes"][0] = 4096
+    path = tmp_path / "page-card.json"
+    path.write_text(json.dumps(file))
+    return path
+
+
+def test_a_plan_rounds_as_its_device_does(cli, page_card, tmp_path):
+    """The predicted peak is that of `tidemark memory`, which rounds each size up to the device's figure."""
+    plan, model = tmp_path / "plan.json", ["gpt2", "--batch", "2", "--seq", "64"]
+    options = [*model, "--device", page_card, "--reserve", "0B"]
+    most = cli.json("plan", *options, "--budget", "100%")
+    assert most["unplanned_peak_bytes"] == cli.json("memory", *model, "--device", page_card, "--allocator", "rounded")["peak_bytes"]
+    assert most["unplanned_peak_bytes"] % 4096 == 0
+    budget = (most["unplanned_peak_bytes"] + most["smallest_peak_bytes"]) // 2
+    found = cli.json("plan", *options, "--budget", f"{budget}B", "-o", plan)
+    assert found["units"] > 0 and found["rounding_bytes"] == 4096
+    again = cli.json("memory", *model, "--device", page_card, "--allocator", "rounded", "--plan", plan)
+    assert again["peak_bytes"] == found["peak_bytes"]
+    assert json.loads(plan.read_text())["rounding_bytes"] == 4096
+    assert json.loads((tmp_path / "plan.certificate.json").read_text())["rounding_bytes"] == 4096
+    verified = cli("verify", *model, "--target", "cuda", plan, "--device", page_card)
+    assert (verified.returncode, "optimal, confirmed" in verified.stdout) == (0, True)
+    # Whose blocks are of 512 B has more room than the plan counts with, but the plan is for another allocator.
+    other = cli("verify", *model, "--target", "cuda", plan, "--device", "t4")
+    assert other.returncode == 1
+    assert "the file rounds sizes up to 4096 B, and t4 does to 512 B" in other.stdout
+    points = cli.json("frontier", *options, "--budgets", "3")["points"]
+    assert [point["peak_bytes"] % 4096 for point in points] == [0] * len(points)
+    least = cli.json("max", *options, "--of", "budget")
+    assert least["smallest"] == most["smallest_peak_bytes"]
+
+
+def test_a_rounding_that_was_changed_is_refused(cli, page_card, tmp_path):
+    path, model = tmp_path / "plan.json", ["gpt2", "--batch", "1", "--seq", "16"]
+    cli("plan", *model, "--device", page_card, "--budget", "100%", "-o", path)
+    plan = json.loads(path.read_text())
+    for value, says in [
+        (512, "changed after it was written"),
+        (0, "sizes cannot be rounded up to that"),
+        (2**30 + 1, "1 to 2^30 for rounded ones, got 1073741825"),
+        (-1, "this is no count"),
+        (512.5, "this is no count"),
+    ]:
+        path.write_text(json.dumps(plan | {"rounding_bytes": value}))
+        result = cli("verify", *model, "--target", "cuda", path, "--device", page_card)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert says in result.stderr
+    proof = tmp_path / "plan.certificate.json"
+    path.write_text(json.dumps(plan, indent=1))
+    certificate = json.loads(proof.read_text())
+    proof.write_text(json.dumps(certificate | {"rounding_bytes": 512}))
+    assert "changed after it was written" in cli("verify", *model, "--target", "cuda", path, "--device", page_card).stderr
+    proof.write_text(json.dumps(certificate | {"rounding_bytes": 0}))
+    assert "sizes cannot be rounded up to that" in cli("verify", *model, "--target", "cuda", path, "--device", page_card).stderr
+
+
 def test_lists_what_has_no_price(cli, step, tmp_path):
     """relu reads and writes 128 bytes; nobody knows what `magic` takes, and every form of the report says so."""
     step.rename("aten.relu.default", "mine.magic.default")
@@ -161,6 +222,17 @@ def test_lists_what_has_no_price(cli, step, tmp_path):
     for more in ([], ["--explain"]):
         text = cli(*arguments, *more).stdout
         assert text.count(section) == 1 and "; 1 op of 256 B without a price" in text
+        assert "recomputes" not in text  # with so much memory, nothing runs again
+    assert data["recomputed_unpriced"] == []
+    # All in one unit, nothing saved: magic is run again, and counts as nothing.
+    least = data["smallest_peak_bytes"]
+    again = ("plan", path, "--device", "cpu", "--budget", f"{least}B", "--never-save", "*", "-o", tmp_path / "plan.json")
+    known = cli.json(*again)
+    assert known["recomputed_unpriced"] == data["unpriced"]
+    assert (known["recompute"]["unpriced_ops"], known["recompute"]["unpriced_bytes"]) == (1, 256)
+    assert "; recomputes 1 op of 256 B without a price" in cli(*again).stdout
+    assert json.loads((tmp_path / "plan.json").read_text())["unpriced"] == [["mine.magic.default", 1, 256]]
+    assert cli("verify", path, tmp_path / "plan.json").returncode == 0
     assert cli.json(*arguments, "--explain")["explanation"]["unpriced"] == data["unpriced"]
     found = cli("max", path, "--device", "cpu", "--of", "budget")
     assert section in found.stdout

@@ -51,6 +51,47 @@ TEST(PlanFile, IsReadAsItWasWritten) {
   EXPECT_GT(with_units, 100);
 }
 
+// What older files do not have stays out of them, and out of their hash.
+TEST(PlanFile, SaysWhatSizesAreRoundedToAndWhatHasNoPrice) {
+  const step::Step step = test::random_training(1).step;
+  PlanFacts facts = some_facts();
+  EXPECT_EQ(write_plan(step, {}, facts).find("rounding_bytes"), std::string::npos);
+  EXPECT_EQ(write_plan(step, {}, facts).find("unpriced"), std::string::npos);
+  facts.against = "rounded";
+  facts.rounding_bytes = 4096;
+  facts.unpriced = {{"mine.magic.default", 3, 700}, {"aten.sort.default", 1, 8}};
+  const std::string text = write_plan(step, {}, facts);
+  EXPECT_EQ(Json::parse(text)["rounding_bytes"], 4096);
+  EXPECT_EQ(Json::parse(text)["unpriced"], Json::parse(R"([["mine.magic.default", 3, 700], ["aten.sort.default", 1, 8]])"));
+  EXPECT_EQ(read_plan_text(text, "plan.json", step).facts, facts);
+
+  const auto error_with = [&](const char* key, const Json& value) {
+    Json json = Json::parse(text);
+    json[key] = value;
+    return error_of(json.dump(), step);
+  };
+  for (const Json& bad : {Json(0), Json((std::int64_t{1} << 30) + 1)})
+    EXPECT_NE(error_with("rounding_bytes", bad).find("[plan.json: rounding_bytes] sizes cannot be rounded up to that"),
+              std::string::npos);
+  for (const Json& bad : {Json(-1), Json(1.5), Json("512"), Json(nullptr)})
+    EXPECT_NE(error_with("rounding_bytes", bad).find("[plan.json: rounding_bytes] this is no count"),
+              std::string::npos);
+  EXPECT_NE(error_with("rounding_bytes", 512).find("changed after it was written"), std::string::npos);
+  EXPECT_NE(error_with("against", "exact").find("1 for exact bytes"), std::string::npos);
+  EXPECT_NE(error_with("against", "reserved").find("512 for reserved"), std::string::npos);
+  for (const char* bad : {R"(5)", R"([5])", R"([["x"]])", R"([["x", -1, 1]])", R"([["x", 1, 1.5]])", R"([[5, 1, 1]])"})
+    EXPECT_NE(error_with("unpriced", Json::parse(bad)).find("[plan.json: unpriced] this is no"), std::string::npos)
+        << bad;
+  EXPECT_NE(error_with("unpriced", Json::array()).find("changed after it was written"), std::string::npos);
+}
+
+TEST(PlanFile, OlderFilesMeanOneOrTheBlocksOfCuda) {
+  EXPECT_EQ(rounding_of("exact", std::nullopt), 1);
+  EXPECT_EQ(rounding_of("rounded", std::nullopt), 512);
+  EXPECT_EQ(rounding_of("reserved", std::nullopt), 512);
+  EXPECT_EQ(rounding_of("rounded", 4096), 4096);
+}
+
 // One call that runs mm, view, mm: the second mm is occurrence 1 of its name.
 TEST(PlanFile, CountsOpsByNameWithinTheCall) {
   test::TinyProgram p;

@@ -39,6 +39,7 @@ class Maker {
     if (options_.workspace != nullptr) c_.workspace = verify::hash_of(*options_.workspace);
     c_.room_bytes = planner::room_of(options_);
     c_.against = planner::kAgainstNames[static_cast<std::size_t>(options_.against)];
+    c_.rounding_bytes = planner::rounding_of(options_);
     c_.space = options_.space;
     if (has_plan) {
       c_.plan = plan_hash;

@@ -113,6 +113,7 @@ Json body_of(const PortablePlan& plan) {
             {"budget_bytes", facts.budget_bytes},
             {"reserve_bytes", facts.reserve_bytes},
             {"against", facts.against},
+            {"rounding_bytes", facts.rounding_bytes.value_or(0)},
             {"objective", "recompute_ps"},
             {"termination", facts.termination},
             {"predicted",
@@ -125,6 +126,8 @@ Json body_of(const PortablePlan& plan) {
             {"calls", calls_json(plan)},
             {"bodies", bodies_json(plan)},
             {"model", model_json(plan)}};
+  if (!facts.rounding_bytes) body.erase("rounding_bytes");
+  for (const UnpricedOps& ops : facts.unpriced) body["unpriced"].push_back(Json::array({ops.op, ops.count, ops.bytes}));
   if (!plan.early_steps.empty()) body["early_steps"] = plan.early_steps;
   return body;
 }
@@ -247,6 +250,12 @@ class Reader {
     facts.budget_bytes = integer(json, "budget_bytes", name_);
     facts.reserve_bytes = integer(json, "reserve_bytes", name_);
     facts.against = text_at(json, "against", name_);
+    if (json.contains("rounding_bytes")) {
+      facts.rounding_bytes = integer(json, "rounding_bytes", name_);
+      if (!may_round_to(facts.against, *facts.rounding_bytes))
+        refuse(name_ + ": rounding_bytes", "sizes cannot be rounded up to that", std::string(kRoundingRule),
+               std::to_string(*facts.rounding_bytes));
+    }
     facts.termination = text_at(json, "termination", name_);
     const ReadJson& predicted = member(json, "predicted", name_);
     const std::string place = name_ + ": predicted";
@@ -255,6 +264,13 @@ class Reader {
     facts.recompute_ps = integer(predicted, "recompute_ps", place);
     facts.bound_ps = integer(predicted, "bound_ps", place);
     facts.smallest_peak_bytes = integer(predicted, "smallest_peak_bytes", place);
+    if (!json.contains("unpriced")) return;
+    for (const ReadJson& row : list_at(json, "unpriced", name_)) {
+      if (!row.is_array() || row.size() != 3)
+        refuse(name_ + ": unpriced", "this is no op without a price", "[op, count, bytes]", shown_in_error(row));
+      const auto amounts = counts_of<std::int64_t>(ReadJson::array({row[1], row[2]}), name_ + ": unpriced");
+      facts.unpriced.push_back({text_of(row[0], name_ + ": unpriced"), amounts[0], amounts[1]});
+    }
   }
 
   void read_model(const ReadJson& json, PortablePlan& plan) const {

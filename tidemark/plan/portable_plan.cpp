@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tidemark/base/error.h"
+#include "tidemark/base/rounding.h"
 #include "tidemark/plan/event_index.h"
 #include "tidemark/step/fingerprint.h"
 
@@ -164,6 +165,17 @@ struct CallKey {
 };
 
 }  // namespace
+
+std::int64_t rounding_of(std::string_view against, const std::optional<std::int64_t>& said) {
+  if (said) return *said;
+  return against == "exact" ? 1 : kCudaRoundingBytes;
+}
+
+bool may_round_to(std::string_view against, std::int64_t rounding_bytes) {
+  if (against == "exact") return rounding_bytes == 1;
+  if (against == "reserved") return rounding_bytes == kCudaRoundingBytes;
+  return rounding_bytes >= 1 && rounding_bytes <= kMostRoundingBytes;
+}
 
 PortablePlan describe(const Step& step, const Plan& plan, const PlanFacts& facts) {
   const EventIndex index = index_events(step);

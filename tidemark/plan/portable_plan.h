@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tidemark/base/hash.h"
@@ -14,21 +16,40 @@ namespace tidemark::plan {
 // parameters and ops go by name; the ops of a unit are listed, so that who applies the plan can tell whether the model
 // still runs them.
 
+// Ops of one name that a plan runs again and nobody knows the time of.
+struct UnpricedOps {
+  std::string op;
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  // that they touch
+
+  friend bool operator==(const UnpricedOps&, const UnpricedOps&) = default;
+};
+
 // What was asked for and what was promised. Nothing of it is believed when a plan is checked.
 struct PlanFacts {
   std::string device;
   std::int64_t budget_bytes = 0;
   std::int64_t reserve_bytes = 0;
-  std::string against = "exact";         // exact, rounded or reserved bytes
-  std::string termination;               // "optimal"
-  std::int64_t start_bytes = 0;          // there before the step begins, predicted
-  std::int64_t peak_bytes = 0;           // predicted
-  std::int64_t recompute_ps = 0;         // predicted
-  std::int64_t bound_ps = 0;             // no plan that fits takes less
-  std::int64_t smallest_peak_bytes = 0;  // of any plan
+  std::string against = "exact";                    // exact, rounded or reserved bytes
+  std::optional<std::int64_t> rounding_bytes = {};  // what sizes are rounded up to; none: older files do not say
+  std::string termination;                          // "optimal"
+  std::int64_t start_bytes = 0;                     // there before the step begins, predicted
+  std::int64_t peak_bytes = 0;                      // predicted
+  std::int64_t recompute_ps = 0;                    // predicted
+  std::int64_t bound_ps = 0;                        // no plan that fits takes less
+  std::int64_t smallest_peak_bytes = 0;             // of any plan
+  std::vector<UnpricedOps> unpriced = {};           // in recompute_ps they count as nothing
 
   friend bool operator==(const PlanFacts&, const PlanFacts&) = default;
 };
+
+// What sizes are rounded up to in a file: what it says, or what files mean that are older than the field.
+std::int64_t rounding_of(std::string_view against, const std::optional<std::int64_t>& said);
+
+// Whether a file may say so: exact bytes are not rounded, and the model of PyTorch's cache has a rounding of its own.
+bool may_round_to(std::string_view against, std::int64_t rounding_bytes);
+inline constexpr std::string_view kRoundingRule =
+    "1 for exact bytes, 512 for reserved ones, 1 to 2^30 for rounded ones";
 
 // A tensor's type and sizes.
 struct Shape {

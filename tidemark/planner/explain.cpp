@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "tidemark/base/rounding.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/planner/convex.h"
 #include "tidemark/step/folded_name.h"
@@ -25,7 +24,7 @@ memory::Timeline replay_for(const PreparedStep& prepared, const plan::Plan& plan
   const PlannerOptions& options = prepared.options();
   return memory::replay(prepared.step(), plan,
                         {.workspace = options.workspace,
-                         .round_to_bytes = options.against == Against::kExact ? 1 : kCudaRoundingBytes,
+                         .round_to_bytes = rounding_of(options),
                          .keep_alive_at_peak = false,
                          .runner_up_count = 64});
 }

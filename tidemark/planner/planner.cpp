@@ -23,9 +23,22 @@ Times times_of(const cost::StepCost& cost) {
   return times;
 }
 
+std::int64_t rounding_of(const PlannerOptions& options) {
+  if (options.against == Against::kExact) return 1;
+  if (options.against == Against::kReserved) return kCudaRoundingBytes;
+  if (options.rounding_bytes < 1 || options.rounding_bytes > kMostRoundingBytes)
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "rounding_bytes",
+                 .problem = "sizes cannot be rounded up to that",
+                 .expected = "from 1 to " + std::to_string(kMostRoundingBytes) + " B",
+                 .got = std::to_string(options.rounding_bytes) + " B",
+                 .remedy = "the device's allocator_rounding_bytes"});
+  return options.rounding_bytes;
+}
+
 memory::ReplayOptions replay_options(const PlannerOptions& options) {
   return {.workspace = options.workspace,
-          .round_to_bytes = options.against == Against::kExact ? 1 : kCudaRoundingBytes,
+          .round_to_bytes = rounding_of(options),
           .keep_changes = options.against == Against::kReserved,
           .keep_alive_at_peak = false,
           .runner_up_count = 0};

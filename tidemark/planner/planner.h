@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tidemark/base/rounding.h"
 #include "tidemark/cost/step_cost.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/workspace.h"
@@ -52,6 +53,7 @@ struct PlannerOptions {
   std::int64_t budget_bytes = 0;
   std::int64_t reserve_bytes = 0;  // of the budget, for what is no tensor
   Against against = Against::kExact;
+  std::int64_t rounding_bytes = kCudaRoundingBytes;  // what the device's allocator rounds sizes up to
   const memory::WorkspaceTable* workspace = nullptr;
   SpaceOptions space = {};
   std::int64_t max_work = 60'000'000;  // entries of the search's lists; about a second for twenty million
@@ -73,8 +75,9 @@ struct PlanResult {
   // Of the plan; with kInfeasible, of the plan with the smallest peak that is known.
   std::int64_t peak_bytes = 0;
   std::int64_t recompute_ps = 0;
-  cost::Total recompute;      // the same with its interval, where it comes from, and what of it has no price
-  std::int64_t bound_ps = 0;  // no plan that fits takes less
+  cost::Total recompute;  // the same with its interval, where it comes from, and what of it has no price
+  std::vector<cost::UnpricedOp> unpriced;  // that: ops which run again and count as nothing
+  std::int64_t bound_ps = 0;               // no plan that fits takes less
   std::int64_t unplanned_peak_bytes = 0;
   std::int64_t smallest_peak_bytes = 0;  // of any plan
   bool is_smallest_proved = true;        // false: no plan with a smaller peak is known, but there may be one
@@ -95,6 +98,10 @@ PlanResult plan_step(const step::Step& step, const cost::StepCost& cost, const P
 // Throws: Error for a method that solves none.
 std::optional<LinearModel> method_model(const step::Step& step, const cost::StepCost& cost,
                                         const PlannerOptions& options);
+
+// What sizes are rounded up to: exact bytes are not, and the model of PyTorch's cache has a rounding of its own.
+// Throws: Error for what no device file may say.
+std::int64_t rounding_of(const PlannerOptions& options);
 
 // What a budget leaves for tensors. Throws: Error when that is less than nothing.
 std::int64_t room_of(const PlannerOptions& options);

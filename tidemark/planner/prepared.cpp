@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "tidemark/base/rounding.h"
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/ordered.h"
 
@@ -257,8 +256,7 @@ Problem build_whole_problem(const step::Step& step, const Space& space, ProblemO
 }  // namespace
 
 ProblemOptions problem_options(const PlannerOptions& options) {
-  return {.workspace = options.workspace,
-          .round_to_bytes = options.against == Against::kExact ? 1 : kCudaRoundingBytes};
+  return {.workspace = options.workspace, .round_to_bytes = rounding_of(options)};
 }
 
 MethodInput method_input(const PlanningInput& input, std::int64_t room_bytes) {
@@ -291,7 +289,10 @@ PreparedStep::PreparedStep(const step::Step& step, const cost::StepCost& cost, c
 
 PlanResult PreparedStep::plan(std::int64_t room_bytes, std::int64_t max_work) const {
   PlanResult result = Search(*this, room_bytes, max_work).run(known_);
-  result.recompute = recompute_of(result.plan);
+  if (result.plan.units.empty()) return result;
+  const Rerun rerun = rerun_of(step_, space_.index, result.plan);
+  result.recompute = cost::total_of(cost_, rerun.ops, rerun.regions);
+  result.unpriced = cost::unpriced_of(step_, cost_, rerun.ops);
   return result;
 }
 

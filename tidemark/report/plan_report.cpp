@@ -10,7 +10,6 @@
 
 #include "tidemark/base/bytes.h"
 #include "tidemark/base/duration.h"
-#include "tidemark/base/rounding.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/plan/event_index.h"
 #include "tidemark/report/cost_text.h"
@@ -179,7 +178,9 @@ std::string recompute_text(const PlanReport& report) {
   const cost::Total& total = report.result.recompute;
   std::string text = total.time_ps == 0 ? format_duration(0) : interval_text(total);
   text += fmt::format(", {} of the step", percent(total.time_ps, report.cost.all.time_ps));
-  if (total.unpriced_ops > 0) text += fmt::format("; {} without a price", count_of(total.unpriced_ops, "op"));
+  if (total.unpriced_ops > 0)
+    text += fmt::format("; recomputes {} of {} without a price", count_of(total.unpriced_ops, "op"),
+                        format_bytes(total.unpriced_bytes));
   return text;
 }
 
@@ -212,6 +213,7 @@ PlanReport make_report(std::string file, std::shared_ptr<const Step> step, devic
                     .budget_bytes = options.budget_bytes,
                     .reserve_bytes = options.reserve_bytes,
                     .against = options.against,
+                    .rounding_bytes = planner::rounding_of(options),
                     .method = options.method.method,
                     .result = std::move(result),
                     .timeline = {},
@@ -219,11 +221,9 @@ PlanReport make_report(std::string file, std::shared_ptr<const Step> step, devic
                     .output = {},
                     .certificate = {},
                     .no_certificate = {}};
-  report.timeline =
-      memory::replay(*report.step, report.result.plan,
-                     {.workspace = options.workspace,
-                      .round_to_bytes = options.against == planner::Against::kExact ? 1 : kCudaRoundingBytes,
-                      .keep_alive_at_peak = false});
+  report.timeline = memory::replay(
+      *report.step, report.result.plan,
+      {.workspace = options.workspace, .round_to_bytes = planner::rounding_of(options), .keep_alive_at_peak = false});
   return report;
 }
 
@@ -284,6 +284,7 @@ Json plan_json(const PlanReport& report) {
             {"budget_bytes", report.budget_bytes},
             {"reserve_bytes", report.reserve_bytes},
             {"against", planner::kAgainstNames[static_cast<std::size_t>(report.against)]},
+            {"rounding_bytes", report.rounding_bytes},
             {"peak_bytes", result.peak_bytes},
             {"unplanned_peak_bytes", result.unplanned_peak_bytes},
             {"smallest_peak_bytes", result.smallest_peak_bytes},
@@ -296,6 +297,7 @@ Json plan_json(const PlanReport& report) {
             {"step_ops_ms", ms(report.cost.all.time_ps)},
             {"step_ops", total_json(report.cost.all)},
             {"unpriced", unpriced_json(*report.step, report.cost.unpriced)},
+            {"recomputed_unpriced", unpriced_json(*report.step, result.unpriced)},
             {"units", static_cast<std::int64_t>(result.plan.units.size())},
             {"policies", policies},
             {"candidates", result.candidate_count},

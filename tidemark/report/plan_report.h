@@ -26,6 +26,7 @@ struct PlanReport {
   std::int64_t budget_bytes = 0;
   std::int64_t reserve_bytes = 0;
   planner::Against against = planner::Against::kExact;
+  std::int64_t rounding_bytes = 1;  // what sizes are rounded up to
   planner::Method method = planner::Method::kExact;
   planner::PlanResult result;
   memory::Timeline timeline;   // under the plan

@@ -38,14 +38,15 @@ inline constexpr std::size_t kMostPrices = 64;
 
 struct Certificate {
   Claim claim = Claim::kBound;
-  Hash128 step;                      // fingerprint
-  std::optional<Hash128> plan;       // the hash of the plan's file; none when nothing fits
-  std::string device;                // for whose times it was made
-  Hash128 times;                     // those times
-  std::optional<Hash128> workspace;  // of the table of kernels' scratch memory, if there was one
-  std::int64_t room_bytes = 0;       // the budget without the reserve
-  std::string against = "exact";     // exact, rounded or reserved bytes
-  planner::SpaceOptions space;       // which plans were allowed
+  Hash128 step;                                     // fingerprint
+  std::optional<Hash128> plan;                      // the hash of the plan's file; none when nothing fits
+  std::string device;                               // for whose times it was made
+  Hash128 times;                                    // those times
+  std::optional<Hash128> workspace;                 // of the table of kernels' scratch memory, if there was one
+  std::int64_t room_bytes = 0;                      // the budget without the reserve
+  std::string against = "exact";                    // exact, rounded or reserved bytes
+  std::optional<std::int64_t> rounding_bytes = {};  // what sizes are rounded up to; none: older files do not say
+  planner::SpaceOptions space;                      // which plans were allowed
   std::int64_t bound_ps = 0;
   std::int64_t least_peak_bytes = 0;
   std::vector<PartProof> parts;  // empty when nothing fits, or the bound is 0

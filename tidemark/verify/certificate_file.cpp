@@ -8,6 +8,7 @@
 #include "tidemark/base/byte_source.h"
 #include "tidemark/base/error.h"
 #include "tidemark/base/strict_json.h"
+#include "tidemark/plan/portable_plan.h"
 #include "tidemark/verify/time_lines.h"
 
 namespace tidemark::verify {
@@ -34,27 +35,30 @@ Json body_of(const Certificate& c) {
                          {"entries", part.entries},
                          {"unit_bytes", part.unit_bytes},
                          {"prices", part.prices}});
-  return Json{{"format", kFormat},
-              {"version", kMajor},
-              {"minor", kMinor},
-              {"claim", name_of(c.claim)},
-              {"step", c.step.hex()},
-              {"plan", hash_json(c.plan)},
-              {"device", c.device},
-              {"times", c.times.hex()},
-              {"workspace", hash_json(c.workspace)},
-              {"room_bytes", c.room_bytes},
-              {"against", c.against},
-              {"space",
-               {{"early_stop", c.space.early_stop},
-                {"rng", planner::kRngNames[static_cast<std::size_t>(c.space.rng)]},
-                {"units", c.space.units},
-                {"not_units", c.space.not_units},
-                {"always_save", c.space.always_save},
-                {"never_save", c.space.never_save}}},
-              {"bound_ps", c.bound_ps},
-              {"least_peak_bytes", c.least_peak_bytes},
-              {"parts", std::move(parts)}};
+  Json body{{"format", kFormat},
+            {"version", kMajor},
+            {"minor", kMinor},
+            {"claim", name_of(c.claim)},
+            {"step", c.step.hex()},
+            {"plan", hash_json(c.plan)},
+            {"device", c.device},
+            {"times", c.times.hex()},
+            {"workspace", hash_json(c.workspace)},
+            {"room_bytes", c.room_bytes},
+            {"against", c.against},
+            {"rounding_bytes", c.rounding_bytes.value_or(0)},
+            {"space",
+             {{"early_stop", c.space.early_stop},
+              {"rng", planner::kRngNames[static_cast<std::size_t>(c.space.rng)]},
+              {"units", c.space.units},
+              {"not_units", c.space.not_units},
+              {"always_save", c.space.always_save},
+              {"never_save", c.space.never_save}}},
+            {"bound_ps", c.bound_ps},
+            {"least_peak_bytes", c.least_peak_bytes},
+            {"parts", std::move(parts)}};
+  if (!c.rounding_bytes) body.erase("rounding_bytes");
+  return body;
 }
 
 std::string hash_of_body(const Json& body) {
@@ -82,6 +86,12 @@ class Reader {
     c.workspace = maybe_hash(json, "workspace");
     c.room_bytes = count(json, "room_bytes", name_);
     c.against = kAgainst[one_of(json, "against", name_, kAgainst)];
+    if (json.contains("rounding_bytes")) {
+      c.rounding_bytes = count(json, "rounding_bytes", name_);
+      if (!plan::may_round_to(c.against, *c.rounding_bytes))
+        refuse(name_ + ": rounding_bytes", "sizes cannot be rounded up to that", std::string(plan::kRoundingRule),
+               std::to_string(*c.rounding_bytes));
+    }
     read_space(member(json, "space", name_), c.space);
     c.bound_ps = count(json, "bound_ps", name_);
     c.least_peak_bytes = count(json, "least_peak_bytes", name_);

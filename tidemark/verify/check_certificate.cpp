@@ -63,6 +63,11 @@ class Check {
     const plan::PlanFacts& facts = in_.plan->facts;
     if (facts.budget_bytes - facts.reserve_bytes != c_.room_bytes || facts.against != c_.against)
       return fail("the certificate is for another budget than the plan");
+    const std::int64_t plan_rounding = plan::rounding_of(facts.against, facts.rounding_bytes);
+    const std::int64_t rounding = plan::rounding_of(c_.against, c_.rounding_bytes);
+    if (plan_rounding != rounding)
+      return fail(fmt::format("the certificate is for sizes rounded up to {} B, and the plan for {} B", rounding,
+                              plan_rounding));
     const Verdict verdict = verify_plan(in_.step, *in_.plan, in_.workspace);
     if (!verdict.holds) return fail("the plan does not hold");
     const std::int64_t plan_ps = plan_time_ps(in_.step, in_.plan->plan, in_.times);
@@ -77,7 +82,8 @@ class Check {
     if (c_.claim != Claim::kInfeasible && c_.bound_ps == 0) return true;  // times are never below
     const planner::Space space = planner::find_space(in_.step, in_.times, c_.space);
     const planner::Problem problem = planner::build_problem(
-        in_.step, space, {.workspace = in_.workspace, .round_to_bytes = rounding_of(c_.against)});
+        in_.step, space,
+        {.workspace = in_.workspace, .round_to_bytes = plan::rounding_of(c_.against, c_.rounding_bytes)});
     if (!problem.is_whole)
       return fail("the step has more choices than the model of it takes in, so that nothing is proved for all plans");
     std::vector<LeastPeaks> peaks;
@@ -142,11 +148,6 @@ class Check {
 };
 
 }  // namespace
-
-std::int64_t rounding_of(std::string_view against) {
-  constexpr std::int64_t kCudaBlockBytes = 512;
-  return against == "exact" ? 1 : kCudaBlockBytes;
-}
 
 CertificateVerdict check_certificate(const Certificate& certificate, const CheckInput& input) {
   return Check(certificate, input).run();

@@ -37,7 +37,4 @@ inline constexpr std::int64_t kMostEntries = 50'000'000;
 
 CertificateVerdict check_certificate(const Certificate& certificate, const CheckInput& input);
 
-// The rounding of sizes that `against` means.
-std::int64_t rounding_of(std::string_view against);
-
 }  // namespace tidemark::verify

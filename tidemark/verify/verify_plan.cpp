@@ -209,13 +209,13 @@ class Judge {
 std::vector<std::string> find_violations(const Step& step, const plan::Plan& plan) { return Judge(step, plan).run(); }
 
 Verdict verify_plan(const Step& step, const plan::PlanFile& file, const memory::WorkspaceTable* workspace) {
-  constexpr std::int64_t kCudaBlockBytes = 512;
   Verdict verdict;
   verdict.budget_bytes = file.facts.budget_bytes - file.facts.reserve_bytes;
   verdict.violations = find_violations(step, file.plan);
   if (!verdict.violations.empty()) return verdict;
   const Replayed replayed = replay(
-      step, file.plan, {.workspace = workspace, .round_to_bytes = file.facts.against == "exact" ? 1 : kCudaBlockBytes});
+      step, file.plan,
+      {.workspace = workspace, .round_to_bytes = plan::rounding_of(file.facts.against, file.facts.rounding_bytes)});
   verdict.peak_bytes = replayed.peak_bytes;
   if (file.facts.against != "reserved" && replayed.peak_bytes != file.facts.peak_bytes)
     verdict.wrong_figures.push_back("the file says a peak of " + format_bytes_exact(file.facts.peak_bytes) +

@@ -26,6 +26,12 @@ Json by_precision_json(const Device& device, const FigureByPrecision& figures) {
   return json;
 }
 
+Json link_json(const Device& d, const Link& link) {
+  return {{"kind", link.kind},
+          {"bytes_per_s", figure_json(d, link.bytes_per_s)},
+          {"latency_ns", figure_json(d, link.latency_ns)}};
+}
+
 Json to_json(const Device& d) {
   return {{"name", d.name},
           {"title", d.title},
@@ -41,10 +47,8 @@ Json to_json(const Device& d) {
           {"peak_flops", by_precision_json(d, d.peak_flops)},
           {"achieved_permille", by_precision_json(d, d.achieved_permille)},
           {"launch_floor_ns", figure_json(d, d.launch_floor_ns)},
-          {"link",
-           {{"kind", d.link.kind},
-            {"bytes_per_s", figure_json(d, d.link.bytes_per_s)},
-            {"latency_ns", figure_json(d, d.link.latency_ns)}}},
+          {"link", link_json(d, d.link)},
+          {"network", d.network ? link_json(d, *d.network) : Json(nullptr)},
           {"allocator_rounding_bytes", figure_json(d, d.allocator_rounding_bytes)},
           {"overhead_bytes", figure_json(d, d.overhead_bytes)}};
 }
@@ -88,6 +92,10 @@ std::string one_text(const Device& d, const Console& console) {
   row("launch floor", format_count(d.launch_floor_ns.value) + " ns", d.launch_floor_ns);
   row("link " + d.link.kind, giga(d.link.bytes_per_s.value) + " GB/s", d.link.bytes_per_s);
   row("link latency", format_count(d.link.latency_ns.value) + " ns", d.link.latency_ns);
+  if (d.network) {
+    row("network " + d.network->kind, giga(d.network->bytes_per_s.value) + " GB/s", d.network->bytes_per_s);
+    row("network latency", format_count(d.network->latency_ns.value) + " ns", d.network->latency_ns);
+  }
   row("allocator rounds to", format_count(d.allocator_rounding_bytes.value) + " B", d.allocator_rounding_bytes);
   row("overhead", format_count(d.overhead_bytes.value) + " B", d.overhead_bytes);
   return console.heading(elide(fmt::format("{}: {}", d.name, d.title), kMaxColumns)) + "\n" + table.text(2);

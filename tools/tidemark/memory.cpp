@@ -16,7 +16,9 @@
 #include "tidemark/device/catalog.h"
 #include "tidemark/memory/replay.h"
 #include "tidemark/memory/workspace_file.h"
+#include "tidemark/plan/plan_file.h"
 #include "tidemark/plan/policies.h"
+#include "tidemark/step/dump.h"
 #include "workspace_argument.h"
 
 namespace tidemark::cli {
@@ -72,8 +74,40 @@ void replay_into(MemoryReport& report) {
       report.step, report.timeline, {.expandable_segments = report.allocator == AllocatorModel::kExpandable});
 }
 
-ExitCode run_memory(MemoryOptions options, const Console& console) {
+struct NamedPlan {
+  std::string name;
+  plan::Plan plan;
+};
+
+bool is_file(const std::string& plan) { return plan.ends_with(".json"); }
+
+// The plan of a file, or the one that a policy means for the step.
+NamedPlan find_plan(const MemoryOptions& options, const step::Step& step) {
+  if (is_file(options.policy)) {
+    const plan::PortablePlan words = plan::read_portable_plan(options.policy);
+    return {step::printable(options.policy), plan::find_in(step, words, options.policy)};
+  }
   const plan::Policy policy = plan::parse_policy(options.policy, "--plan");
+  return {plan::policy_text(policy),
+          plan::make_plan(step, policy, {.preserve_rng = !options.no_rng, .early_stop = !options.no_early_stop})};
+}
+
+// Before the step is read, which may take a while.
+void check_plan(const MemoryOptions& options) {
+  if (!is_file(options.policy)) {
+    plan::parse_policy(options.policy, "--plan");
+  } else if (options.no_rng || options.no_early_stop) {
+    throw UsageError({.kind = ErrorKind::kInput,
+                      .place = "tidemark memory",
+                      .problem = "a plan file says itself whether units stop early and keep the random state",
+                      .expected = {},
+                      .got = {},
+                      .remedy = "leave out --no-early-stop and --no-rng"});
+  }
+}
+
+ExitCode run_memory(MemoryOptions options, const Console& console) {
+  check_plan(options);
   std::int64_t overhead_bytes = options.overhead.empty() ? 0 : parse_bytes(options.overhead, "--overhead");
   std::optional<device::Device> device;
   if (!options.device.empty()) {
@@ -82,14 +116,13 @@ ExitCode run_memory(MemoryOptions options, const Console& console) {
     follow_device(options.native, device->kind);
   }
   step::Step step = read_step_argument(options.step, options.native);
-  plan::Plan plan =
-      plan::make_plan(step, policy, {.preserve_rng = !options.no_rng, .early_stop = !options.no_early_stop});
+  NamedPlan plan = find_plan(options, step);
   MemoryReport report{.file = options.step,
-                      .policy = plan::policy_text(policy),
+                      .policy = std::move(plan.name),
                       .view = view_named(options.view),
                       .depth = options.depth,
                       .step = std::move(step),
-                      .plan = std::move(plan),
+                      .plan = std::move(plan.plan),
                       .workspace_file = find_workspace_argument(options.workspace, options.step, console),
                       .workspace = {},
                       .allocator = allocator_of(options, device),
@@ -120,8 +153,9 @@ Command add_memory(CLI::App& root) {
                      {"build/tidemark memory resnet50 --batch 32 --device t4 --by module", "does it fit?"}}}});
   const auto options = std::make_shared<MemoryOptions>();
   app->add_option(std::string(kStepName), options->step, kStepHelp)->required();
-  app->add_option("--plan", options->policy, "what is checkpointed: none (default), full, every:K or selective")
-      ->type_name("POLICY");
+  app->add_option("--plan", options->policy,
+                  "what is checkpointed: none (default), full, every:K, selective, or a plan file")
+      ->type_name("PLAN");
   app->add_option("--by", options->view, "break the peak down by category (default), module or moment")
       ->type_name("VIEW")
       ->check(CLI::IsMember({"category", "module", "moment"}));

@@ -65,6 +65,7 @@ planner::PlannerOptions planner_options(const PlanningArguments& arguments, cons
   options.budget_bytes = budget_bytes;
   options.reserve_bytes = reserve_bytes(arguments, device);
   options.against = against_of(arguments, device);
+  options.rounding_bytes = device.allocator_rounding_bytes.value;
   options.workspace = workspace;
   options.space = {.early_stop = !arguments.no_early_stop,
                    .rng = rng_of(arguments.rng),

@@ -46,18 +46,34 @@ std::string find_certificate(const VerifyOptions& options) {
   return std::filesystem::exists(beside, error) ? beside : std::string();
 }
 
-planner::Times times_on(const VerifyOptions& options, const step::Step& step, const std::string& named) {
-  if (!options.device.empty())
-    return planner::times_of(
-        cost::price_step(step, device::find_device(options.device), options.ranks.price_options()));
+// The device that was said, or the built-in one of that name.
+std::optional<device::Device> find_named(const VerifyOptions& options, const std::string& named) {
+  if (!options.device.empty()) return device::find_device(options.device);
   for (const device::Device& device : device::built_in_devices())
-    if (device.name == named) return planner::times_of(cost::price_step(step, device, options.ranks.price_options()));
+    if (device.name == named) return device;
+  return std::nullopt;
+}
+
+planner::Times times_on(const VerifyOptions& options, const step::Step& step, const std::string& named) {
+  if (const auto device = find_named(options, named))
+    return planner::times_of(cost::price_step(step, *device, options.ranks.price_options()));
   throw Error({.kind = ErrorKind::kInput,
                .place = "certificate",
                .problem = "it is about times on a device that is not known here",
                .expected = "a device of `tidemark devices`",
                .got = step::printable(named),
                .remedy = "--device FILE with the device's file"});
+}
+
+// A plan keeps its promise only if sizes are rounded up to what the device rounds them to, where that is known.
+void check_rounding(const VerifyOptions& options, const plan::PlanFacts& facts, verify::Verdict& verdict) {
+  if (facts.against != "rounded" || !facts.rounding_bytes) return;
+  const auto device = find_named(options, facts.device);
+  if (!device || device->allocator_rounding_bytes.value == *facts.rounding_bytes) return;
+  verdict.holds = false;
+  verdict.wrong_figures.push_back(fmt::format("the file rounds sizes up to {} B, and {} does to {} B",
+                                              *facts.rounding_bytes, device->name,
+                                              device->allocator_rounding_bytes.value));
 }
 
 struct Checked {
@@ -138,7 +154,10 @@ ExitCode run_verify(const VerifyOptions& options, const Console& console) {
   const std::optional<memory::WorkspaceTable> table = read_workspace_argument(options.workspace, options.step, console);
   const memory::WorkspaceTable* workspace = table ? &*table : nullptr;
   std::optional<verify::Verdict> verdict;
-  if (plan) verdict = verify::verify_plan(step, plan->file, workspace);
+  if (plan) {
+    verdict = verify::verify_plan(step, plan->file, workspace);
+    check_rounding(options, plan->file.facts, *verdict);
+  }
   std::optional<Checked> checked;
   if (const std::string path = find_certificate(options); !path.empty()) {
     verify::Certificate certificate = verify::read_certificate(path);

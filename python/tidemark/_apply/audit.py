@@ -9,6 +9,7 @@ from .. import _core
 from . import measured
 from .apply import apply, find, remove
 from .tally import Tallies
+from .words import listed
 
 _A_FEW_NUMBERS = 4096  # bytes: scalars that no hook sees
 
@@ -53,6 +54,7 @@ class Audit:
     predicted_peak_bytes: int = 0
     measured_start_bytes: int = 0  # what was there when the step began
     measured_growth_bytes: int = 0  # the peak less that
+    unpriced: tuple[tuple[str, int, int], ...] = ()  # (name, count, bytes): planned to run again, and in no time that was predicted
 
     @property
     def predicted_growth_bytes(self) -> int:
@@ -111,6 +113,8 @@ class Audit:
             f"peak above the step's start: measured {exact(self.measured_growth_bytes)}, predicted {exact(self.predicted_growth_bytes)}"
         )
         lines.append(f"peak: {exact(self.measured_peak_bytes)} of {exact(self.budget_bytes)}: " + ("as planned" if self.agrees else "NOT as planned"))
+        if self.unpriced:
+            lines.append(f"run again without a price, in no time that the plan predicts: {listed(self.unpriced)}")
         return "\n".join(lines)
 
 
@@ -146,6 +150,7 @@ def audit(step_fn, model, plan=None) -> Audit:
         predicted_peak_bytes=state.words.peak_bytes,
         measured_start_bytes=found.start_bytes,
         measured_growth_bytes=found.growth_bytes,
+        unpriced=state.words.unpriced,
     )
 
 

@@ -11,6 +11,7 @@ from .._capture.workspace import unmeasured_text
 from ..planning import plan as find_plan
 from ..recording import capture
 from .apply import apply, find
+from .words import listed
 
 
 def fit(step_fn, model, optimizer, budget, device, progress, options):
@@ -69,7 +70,7 @@ def _decisions(result, step) -> str:
     if not len(result.plan):
         return (
             f"Tidemark: the step needs {bytes_(result.peak_bytes)} and fits the budget of {bytes_(result.budget_bytes)}{_reserved(result)} as it "
-            "is; nothing is checkpointed. `tidemark.remove(model)` is not needed, but does no harm."
+            f"is; nothing is checkpointed.{_unpriced(result)} `tidemark.remove(model)` is not needed, but does no harm."
         )
     modules = {step.modules[step.calls[call].module].fqn for call, _ in result.plan.units}
     saved = sum(len(ops) for _, ops in result.plan.units)
@@ -91,8 +92,14 @@ def _unpriced(result) -> str:
     """Ops that count as nothing, never in silence."""
     if not result.unpriced:
         return ""
-    listed = ", ".join(f"{count} x {name} of {_core.format_bytes(bytes_)}" for name, count, bytes_ in result.unpriced)
-    return f" Without a price, and counted as nothing: {listed}."
+    return f" Without a price, and counted as nothing: {listed(result.unpriced)}.{_unpriced_again(result.recompute)}"
+
+
+def _unpriced_again(total) -> str:
+    ops, bytes_ = int(total["unpriced_ops"]), int(total["unpriced_bytes"])
+    if not ops:
+        return ""
+    return f" The plan recomputes {ops} op{'' if ops == 1 else 's'} of {_core.format_bytes(bytes_)} without a price."
 
 
 def _reserved(result) -> str:

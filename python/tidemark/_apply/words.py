@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from torch.utils.checkpoint import SAC_IGNORED_OPS
 
+from .. import _core
+
 # A selective checkpoint does not see these, so they do not count.
 IGNORED_NAMES = frozenset(str(op) for op in SAC_IGNORED_OPS)
 
@@ -47,8 +49,14 @@ class PlanWords:
     parameters: tuple[tuple[str, str, tuple[int, ...], bool], ...]  # (name, dtype, sizes, trainable)
     inputs: tuple[tuple[str, tuple[int, ...]], ...]  # (dtype, largest sizes) of the tensors that the model is given; empty: unknown
     checkpointed: tuple[str, ...]  # modules that ran under checkpoints of the model's own
+    unpriced: tuple[tuple[str, int, int], ...]  # (name, count, bytes) of ops that run again and nobody knows the time of
     early_steps: frozenset[int]  # micro-batches, but for the last, after which an optimizer steps
     by_call: dict[tuple[str, int, int], UnitWords] = field(default_factory=dict)
+
+
+def listed(unpriced) -> str:
+    """Ops without a price, as reports list them: (name, count, bytes)."""
+    return ", ".join(f"{count} x {name} of {_core.format_bytes(bytes_)}" for name, count, bytes_ in unpriced)
 
 
 def unit_counts(words: PlanWords) -> dict[str, tuple[int, ...]]:
@@ -74,6 +82,7 @@ def read(text: str) -> PlanWords:
         parameters=tuple((name, dtype, tuple(sizes), trainable) for name, dtype, sizes, trainable in content["model"]["parameters"]),
         inputs=tuple((dtype, tuple(sizes)) for dtype, sizes in content["model"].get("inputs", ())),
         checkpointed=tuple(content["model"].get("checkpointed", ())),
+        unpriced=tuple((name, count, bytes_) for name, count, bytes_ in content.get("unpriced", ())),
         early_steps=frozenset(content.get("early_steps", ())),
         by_call={(unit.module, unit.micro_batch, unit.call): unit for unit in units},
     )

@@ -55,8 +55,10 @@ def flops(func, args, kwargs, out) -> int | None:
         return None
     if name == "dot" or name == "vdot":
         return 2 * args[0].numel()
-    if name == "_grouped_mm":  # every row of the first with the matrix of its group
-        return 2 * args[0].numel() * args[1].size(-1)
+    if name == "_grouped_mm":  # every row of the first with the matrix of its group, or every column of the second
+        first, second = args[0], args[1]
+        of_columns = first.dim() == 3 and second.dim() == 2
+        return 2 * (first.size(1) * first.size(2) if of_columns else first.numel()) * second.size(-1)
     if name in ("mv", "addmv"):
         return 2 * args[1 if name == "addmv" else 0].numel()
     formula = registry.get(packet) or by_name.get(_SAME_FLOPS.get(name))
