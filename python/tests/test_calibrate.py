@@ -120,7 +120,7 @@ def small_step(batch):
 
 def test_rows_of_one_shape_teach_the_price_of_another(step, path):
     """The table has another step, at 1 us for each byte and launch: no row is of an op of this one that depends on the
-    batch, but the ops of this one that stream are priced like that."""
+    batch, but they are priced like that."""
     file = json.loads(path.read_text())
     other, this = small_step(32), small_step(48)
     file["measured"]["ops"] = rows_of(other, 1)
@@ -138,7 +138,7 @@ def test_rows_of_one_shape_teach_the_price_of_another(step, path):
     # 48 x 64 by 64 x 128, and a bias of 128: by its bytes it would be (48 * 64 + 64 * 128 + 128 + 48 * 128) * 4 us, which the
     # model, by FLOPs or bytes, scales in a way of its own
     assert cost.ops["ms"][mm] == pytest.approx((48 * 64 + 64 * 128 + 128 + 48 * 128) * 4 / 1000, rel=0.5)
-    assert old.ops["ms"][relu] < cost.ops["ms"][relu] / 10  # nothing taught the older file
+    assert old.ops["ms"][mm] < cost.ops["ms"][mm] / 10  # an older file has no product that both steps have
 
 
 def test_a_calibrated_step_teaches_one_of_another_size(step, path):
@@ -321,7 +321,7 @@ def test_prices_come_from_the_file(step, path):
     assert set(cost.ops["source"]) == {"measured"}
     assert cost.sum["measured_ms"] == cost.sum["ms"] == cost.step_ms > 0
     assert cost.unpriced == []
-    rows = {key: median for key, median, _ in json.loads(path.read_text())["measured"]["ops"]}
+    rows = {key: median for key, median, *_ in json.loads(path.read_text())["measured"]["ops"]}
     assert cost.checkpoint_save_ms == rows["checkpoint save"] / 1e6
 
 

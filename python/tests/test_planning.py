@@ -141,10 +141,21 @@ def test_what_has_no_price_is_listed(tmp_path):
     from tidemark._apply.fit import _unpriced
 
     assert _unpriced(found) == " Without a price, and counted as nothing: 1 x mine.magic.default of 256 B."
-    least = tidemark.plan(step, found.smallest_peak_bytes, "cpu", never_save=["*"])
-    assert least.recompute["unpriced_ops"] == 1
-    assert _unpriced(least).endswith(" The plan recomputes 1 op of 256 B without a price.")
-    assert json.loads(least.plan.to_json())["unpriced"] == [["mine.magic.default", 1, 256]]
+
+
+def test_what_of_the_recompute_has_no_price_is_said(tmp_path):
+    from tidemark._apply.fit import _unpriced
+
+    path = tmp_path / "unknown.step.jsonl"
+    tidemark.native("toy-gpt", batch=2).save(path)
+    path.write_text(path.read_text().replace('"aten.gelu.default"', '"mine.magic.default"'))
+    step = tidemark.Step.load(path)
+    whole = tidemark.plan(step, "100%", "cpu")
+    least = tidemark.plan(step, whole.smallest_peak_bytes, "cpu", reserve=0)
+    ops, bytes_ = least.recompute["unpriced_ops"], least.recompute["unpriced_bytes"]
+    assert 1 <= ops <= 2
+    assert _unpriced(least).endswith(f" The plan recomputes {ops} op{'s' * (ops > 1)} of {tidemark._core.format_bytes(bytes_)} without a price.")
+    assert json.loads(least.plan.to_json())["unpriced"] == [["mine.magic.default", ops, bytes_]]
 
 
 def test_a_plan_rounds_as_its_device_does(step, tmp_path):

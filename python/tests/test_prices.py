@@ -40,7 +40,7 @@ def test_a_plan_written_by_hand_counts_its_ranks(tmp_path):
     lines = (Path(__file__).parents[2] / "examples/steps/two_layer_mlp.step.jsonl").read_text().splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith('{"section":"ops"')) + 3
     assert lines[at].endswith('[7],[8],[],null,0,null,null,"",null,0,null]')
-    lines[at] = lines[at].replace('null,""', 'null,"c"')
+    lines[at] = lines[at].replace('null,"",null', 'null,"c",10')  # of a group with some name
     text = "\n".join(lines).replace('"aten.relu.default"', '"_c10d_functional.all_reduce.default"') + "\n"
     (tmp_path / "ranks.step.jsonl").write_text(text)
     step = tidemark.Step.load(tmp_path / "ranks.step.jsonl")
@@ -49,7 +49,8 @@ def test_a_plan_written_by_hand_counts_its_ranks(tmp_path):
     alone, together = (tidemark.price(step, "cpu", ranks=ranks).ops["ms"][2] for ranks in (1, 8))
     assert together > alone
     assert eight - one == pytest.approx(together - alone)
-    assert tidemark.Plan.policy(step, "full", ranks=8).recompute_ms > tidemark.Plan.policy(step, "full").recompute_ms
+    with pytest.raises(tidemark.Error, match="ranks"):
+        assert tidemark.Plan.policy(step, "full", ranks=8, ranks_per_node=3).recompute_ms
 
 
 def test_flops_of_grouped_products():

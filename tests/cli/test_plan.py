@@ -161,7 +161,7 @@ def page_card(tmp_path):
 
 def test_a_plan_rounds_as_its_device_does(cli, page_card, tmp_path):
     """The predicted peak is that of `tidemark memory`, which rounds each size up to the device's figure."""
-    plan, model = tmp_path / "plan.json", ["gpt2", "--batch", "2", "--seq", "64"]
+    plan, model = tmp_path / "plan.json", ["resnet18", "--batch", "2", "--optimizer", "sgd"]
     options = [*model, "--device", page_card, "--reserve", "0B"]
     most = cli.json("plan", *options, "--budget", "100%")
     assert most["unplanned_peak_bytes"] == cli.json("memory", *model, "--device", page_card, "--allocator", "rounded")["peak_bytes"]
@@ -224,18 +224,31 @@ def test_lists_what_has_no_price(cli, step, tmp_path):
         assert text.count(section) == 1 and "; 1 op of 256 B without a price" in text
         assert "recomputes" not in text  # with so much memory, nothing runs again
     assert data["recomputed_unpriced"] == []
-    # All in one unit, nothing saved: magic is run again, and counts as nothing.
-    least = data["smallest_peak_bytes"]
-    again = ("plan", path, "--device", "cpu", "--budget", f"{least}B", "--never-save", "*", "-o", tmp_path / "plan.json")
-    known = cli.json(*again)
-    assert known["recomputed_unpriced"] == data["unpriced"]
-    assert (known["recompute"]["unpriced_ops"], known["recompute"]["unpriced_bytes"]) == (1, 256)
-    assert "; recomputes 1 op of 256 B without a price" in cli(*again).stdout
-    assert json.loads((tmp_path / "plan.json").read_text())["unpriced"] == [["mine.magic.default", 1, 256]]
-    assert cli("verify", path, tmp_path / "plan.json").returncode == 0
     assert cli.json(*arguments, "--explain")["explanation"]["unpriced"] == data["unpriced"]
     found = cli("max", path, "--device", "cpu", "--of", "budget")
     assert section in found.stdout
+
+
+def test_says_what_of_the_recompute_has_no_price(cli, tmp_path):
+    """Nobody knows the activation of toy-gpt's two layers; at the smallest peak, one of them at least is run again."""
+    path = tmp_path / "unknown.step.jsonl"
+    cli("capture", "toy-gpt", "--batch", "2", "-o", path)
+    path.write_text(path.read_text().replace('"aten.gelu.default"', '"mine.magic.default"'))
+    whole = cli.json("plan", path, "--device", "cpu", "--budget", "100%")
+    (unknown,) = whole["unpriced"]
+    assert (unknown["op"], unknown["count"]) == ("mine.magic.default", 2)
+    budget = f"{whole['smallest_peak_bytes']}B"
+    arguments = ("plan", path, "--device", "cpu", "--budget", budget, "-o", tmp_path / "plan.json")
+    found = cli.json(*arguments)
+    (again,) = found["recomputed_unpriced"]
+    assert again["op"] == "mine.magic.default" and 1 <= again["count"] <= 2
+    assert again["bytes"] == unknown["bytes"] // 2 * again["count"]
+    assert (found["recompute"]["unpriced_ops"], found["recompute"]["unpriced_bytes"]) == (again["count"], again["bytes"])
+    for command in (arguments, ("max", path, "--device", "cpu", "--of", "budget")):
+        text = cli(*command).stdout
+        assert f"recomputes {again['count']} op" in text and "without a price" in text
+    assert json.loads((tmp_path / "plan.json").read_text())["unpriced"] == [["mine.magic.default", again["count"], again["bytes"]]]
+    assert cli("verify", path, tmp_path / "plan.json").returncode == 0
 
 
 def test_times_carry_an_interval(cli):

@@ -178,9 +178,6 @@ std::string recompute_text(const PlanReport& report) {
   const cost::Total& total = report.result.recompute;
   std::string text = total.time_ps == 0 ? format_duration(0) : interval_text(total);
   text += fmt::format(", {} of the step", percent(total.time_ps, report.cost.all.time_ps));
-  if (total.unpriced_ops > 0)
-    text += fmt::format("; recomputes {} of {} without a price", count_of(total.unpriced_ops, "op"),
-                        format_bytes(total.unpriced_bytes));
   return text;
 }
 
@@ -243,6 +240,10 @@ std::string plan_text(const PlanReport& report, const Style& style) {
   figures.row({"held by", held_by(report)});
   figures.row({"at", moment_text(*report.step, report.timeline.peak)});
   figures.row({"recomputing", recompute_text(report)});
+  if (result.recompute.unpriced_ops > 0)
+    figures.row({"not counted",
+                 fmt::format("recomputes {} of {} without a price", count_of(result.recompute.unpriced_ops, "op"),
+                             format_bytes(result.recompute.unpriced_bytes))});
   figures.row({"the step's ops", interval_text(report.cost.all)});
   figures.row({"times", sources_text(report.cost.all)});
   if (result.own)

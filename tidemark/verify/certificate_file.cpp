@@ -8,7 +8,7 @@
 #include "tidemark/base/byte_source.h"
 #include "tidemark/base/error.h"
 #include "tidemark/base/strict_json.h"
-#include "tidemark/plan/portable_plan.h"
+#include "tidemark/plan/plan_file.h"
 #include "tidemark/verify/time_lines.h"
 
 namespace tidemark::verify {

@@ -447,17 +447,17 @@ def test_an_audit_measures_what_is_there_at_the_start(gpt, helpers):
     assert more.is_start_above and "more than the plan counts with" in str(more) and json.loads(more.to_json())["is_start_above"]
 
 
-class _Sorting(torch.nn.Linear):
+class _Waves(torch.nn.Linear):
     def forward(self, x):
-        return super().forward(x).sort().values.tanh()
+        return torch.fft.rfft(super().forward(x)).abs()
 
 
 def test_an_audit_lists_what_has_no_price():
-    """Sorting has no price; each of two blocks sorts once, and again when it is recomputed: 4 x 8 floats are read, as many
-    written, and as many positions of eight bytes."""
-    model = torch.nn.Sequential(_Sorting(8, 8), _Sorting(8, 8))
+    """Fourier transforms have no price; each of two blocks runs one, and again when it is recomputed: of 4 x 8 floats to
+    4 x 5 complex numbers of eight bytes."""
+    model = torch.nn.Sequential(_Waves(5, 8), _Waves(5, 8))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    x = torch.randn(4, 8)
+    x = torch.randn(4, 5)
 
     def step():
         optimizer.zero_grad()
@@ -466,9 +466,9 @@ def test_an_audit_lists_what_has_no_price():
 
     recorded = tidemark.capture(step, model, optimizer, workspace=False)
     found = tidemark.audit(step, model, tidemark.Plan.policy(recorded, "full"))
-    assert found.unpriced == (("aten.sort.default", 2, 2 * 4 * 8 * (4 + 4 + 8)),)
-    assert "run again without a price, in no time that the plan predicts: 2 x aten.sort.default of 1.00 KiB" in str(found)
-    assert json.loads(found.to_json())["unpriced"] == [["aten.sort.default", 2, 1024]]
+    assert found.unpriced == (("aten._fft_r2c.default", 2, 2 * (4 * 8 * 4 + 4 * 5 * 8)),)
+    assert "run again without a price, in no time that the plan predicts: 2 x aten._fft_r2c.default of 576 B" in str(found)
+    assert json.loads(found.to_json())["unpriced"] == [["aten._fft_r2c.default", 2, 576]]
 
 
 def test_capturing_a_planned_model_records_its_checkpoints(gpt, helpers):

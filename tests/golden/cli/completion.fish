@@ -54,7 +54,7 @@ complete -c tidemark -n '__fish_seen_subcommand_from validate' -l json -d 'write
 complete -c tidemark -n '__fish_seen_subcommand_from validate' -F
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -s h -l help -d 'show this help'
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -l json -d 'write the result as JSON'
-complete -c tidemark -n '__fish_seen_subcommand_from memory' -l plan -x -d 'what is checkpointed: none (default), full, every:K or selective'
+complete -c tidemark -n '__fish_seen_subcommand_from memory' -l plan -x -d 'what is checkpointed: none (default), full, every:K, selective, or a plan file'
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -l by -x -a 'category module moment' -d 'break the peak down by category (default), module or moment'
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -l depth -x -d 'show modules down to N levels below the root (default 2)'
 complete -c tidemark -n '__fish_seen_subcommand_from memory' -l csv -r -F -d 'also write every allocation and free to FILE'
