@@ -62,7 +62,8 @@ TEST(PlanFile, SaysWhatSizesAreRoundedToAndWhatHasNoPrice) {
   facts.unpriced = {{"mine.magic.default", 3, 700}, {"aten.sort.default", 1, 8}};
   const std::string text = write_plan(step, {}, facts);
   EXPECT_EQ(Json::parse(text)["rounding_bytes"], 4096);
-  EXPECT_EQ(Json::parse(text)["unpriced"], Json::parse(R"([["mine.magic.default", 3, 700], ["aten.sort.default", 1, 8]])"));
+  EXPECT_EQ(Json::parse(text)["unpriced"],
+            Json::parse(R"([["mine.magic.default", 3, 700], ["aten.sort.default", 1, 8]])"));
   EXPECT_EQ(read_plan_text(text, "plan.json", step).facts, facts);
 
   const auto error_with = [&](const char* key, const Json& value) {
