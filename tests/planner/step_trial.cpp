@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -400,9 +401,11 @@ void try_step(std::uint64_t seed, std::int64_t most, TrialCounts& counts) {
   PlannerOptions options;
   options.workspace = kind.has_workspace ? &table : nullptr;
   options.against = kind.is_rounded ? planner::Against::kRounded : planner::Against::kExact;
+  constexpr std::array<std::int64_t, 3> kRoundings = {kCudaRoundingBytes, 48, 4096};  // of devices
+  options.rounding_bytes = kRoundings[seed % kRoundings.size()];
   std::vector<Tried> tried;
   if (planner::find_space(t.step, t.times).candidates.size() >= kFewestUnits)
-    tried = try_all(t.step, t.times, most, options.workspace, kind.is_rounded ? kCudaRoundingBytes : 1);
+    tried = try_all(t.step, t.times, most, options.workspace, planner::rounding_of(options));
   if (tried.size() < kFewestPlans) {
     ++counts.passed_over;
     return;
