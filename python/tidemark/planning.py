@@ -16,6 +16,9 @@ from ._core import Device, Frontier, PlanResult, SearchOptions, Step, WorkspaceT
 UNSEEN_BYTES = 4096  # numbers that become tensors below every hook: 8 to 64 bytes were measured
 
 
+_MOST_BYTES = 1 << 62
+
+
 def plan(
     step: Step,
     budget: str | int,
@@ -57,8 +60,8 @@ def plan(
 
     What the search concluded is data: see `PlanResult.termination`. Plans are checked before they are returned.
     """
-    device = _device(device)
-    if isinstance(budget, bool) or not isinstance(budget, (str, int)):
+    device = find_device(device)
+    if isinstance(budget, bool) or not isinstance(budget, (str, int)) or (isinstance(budget, int) and not 0 < budget < _MOST_BYTES):
         _core.fail("budget", "this is no budget", expected='a number of bytes, or a text such as "8GB" or "90%"', got=repr(budget))
     budget_bytes = _core.parse_budget(budget, "budget").bytes_on(device.memory_bytes)
     if reserve is None and _has_unseen(step, device):  # too little for any step, and not worth an error of its own
@@ -99,7 +102,7 @@ def frontier(
     max_work: for all budgets together, in entries and replayed events; by default 100 million, with `full` 500 million.
     The other options are those of `tidemark.plan`.
     """
-    device = _device(device)
+    device = find_device(device)
     return _core.find_frontier(
         step,
         device,
@@ -110,8 +113,16 @@ def frontier(
     )
 
 
-def _device(device: str | Device) -> Device:
-    return _core.find_device(device) if isinstance(device, str) else device
+def find_device(device: str | Device) -> Device:
+    if isinstance(device, Device):
+        return device
+    if not isinstance(device, str):
+        _core.fail("device", "this is no device", expected="a name of tidemark.devices(), a device file, or a Device", got=repr(device))
+    return _core.find_device(device)
+
+
+def _patterns(patterns: Sequence[str]) -> list[str]:
+    return [patterns] if isinstance(patterns, str) else list(patterns)
 
 
 def _has_unseen(step: Step, device: Device) -> bool:
@@ -142,10 +153,10 @@ def _options(
         workspace=workspace if workspace is not None else getattr(step, "workspace", None),
         early_stop=early_stop,
         rng=rng.replace("-", "_"),
-        units=list(units),
-        not_units=list(not_units),
-        always_save=list(always_save),
-        never_save=list(never_save),
+        units=_patterns(units),
+        not_units=_patterns(not_units),
+        always_save=_patterns(always_save),
+        never_save=_patterns(never_save),
         ranks=ranks,
         ranks_per_node=ranks_per_node,
     )

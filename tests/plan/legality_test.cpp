@@ -157,6 +157,38 @@ TEST(Legality, WhatAUnitReadsIsNotWrittenBeforeItsRecompute) {
   EXPECT_THAT(found(Writer::kItself, Role::kBuffer), IsEmpty());  // is put back
 }
 
+// backward(retain_graph=True) and another one; or two losses that each need one of two tensors the call keeps.
+TEST(Legality, EveryBackwardOfAUnitWouldRecomputeIt) {
+  const auto found = [](bool is_first_kept, bool is_one_backward) {
+    TinyProgram p;
+    const ModuleId block = p.module(p.root, "block", "Block");
+    const TensorId x = p.resident(Role::kInput, 10);
+    p.pass(PassKind::kForward);
+    const CallId call = p.enter(block, {x});
+    const TensorId y = p.op("aten.mm.default", {x}, 20);
+    const SaveId first = p.pack(y);
+    const SaveId second = p.pack(x);
+    p.exit(call, {y});
+    p.pass(PassKind::kBackward, 0);
+    if (is_first_kept) {
+      p.b.node(p.b.tables().saves[first.index()].node);
+      p.b.unpack(first);
+      p.b.drop(first);
+      p.b.done(p.b.tables().saves[first.index()].node);
+    } else {
+      p.backward({first}, 5);
+    }
+    if (!is_one_backward) p.pass(PassKind::kBackward, 1);
+    if (is_first_kept) p.backward({first}, 5);
+    if (!is_first_kept) p.backward({second}, 5);
+    const Step step = p.finish();
+    return kinds(step, {{{call, {}}}});
+  };
+  EXPECT_THAT(found(true, false), ElementsAre(ViolationKind::kSeveralBackwards));
+  EXPECT_THAT(found(false, false), ElementsAre(ViolationKind::kSeveralBackwards));
+  EXPECT_THAT(found(false, true), IsEmpty());
+}
+
 // The caller's write is inside the root's call, which would do it again.
 TEST(Legality, AUnitAroundTheWriteRepeatsIt) {
   const Written w = written(Writer::kCaller, Role::kInput);

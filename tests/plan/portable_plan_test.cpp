@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+
 #include "../support/random_plan.h"
 #include "../support/random_training.h"
 #include "../support/tiny_program.h"
@@ -63,13 +66,46 @@ TEST(PortablePlan, SaysWhatApplyingNeeds) {
   EXPECT_EQ(find_in(step, words, "the plan"), plan);
 }
 
+// Pseudo labels before, an evaluation after the optimizer: a call of the block without gradients each. The plan's unit
+// is the first call that counts, the optimizer's step is the last, and there is one micro-batch.
+TEST(PortablePlan, DoesNotCountCallsWithoutGradients) {
+  test::TinyProgram p;
+  const step::ModuleId block = p.module(p.root, "block", "Block");
+  const step::TensorId x = p.resident(step::Role::kInput, 10);
+  const auto call = [&](bool has_gradients) {
+    const step::CallId id = p.enter(block, {x});
+    const step::TensorId y = p.op("aten.mm.default", {x}, 20);
+    std::optional<step::SaveId> save;
+    if (has_gradients) save = p.pack(y);
+    p.exit(id, {y});
+    return std::pair(id, save);
+  };
+  p.pass(step::PassKind::kForward);
+  call(false);
+  const auto [unit, save] = call(true);
+  p.pass(step::PassKind::kBackward);
+  p.backward({*save}, 5);
+  p.pass(step::PassKind::kOptimizer);
+  p.pass(step::PassKind::kForward, 1);
+  call(false);
+  const step::Step step = p.finish();
+  const Plan plan{{Unit{.call = unit, .saved_ops = {}}}};
+  const PortablePlan words = describe(step, plan, {});
+  EXPECT_EQ(words.calls, (std::vector<CallCounts>{{"block", {1}}}));
+  EXPECT_EQ(words.units[0].call, 0u);
+  EXPECT_TRUE(words.early_steps.empty());
+  EXPECT_EQ(find_in(step, words, "the plan"), plan);
+}
+
 // Of two calls of the model, the largest of each size; a file that does not say is of the step all the same.
 TEST(PortablePlan, KnowsWhatTheModelIsGiven) {
   test::TinyProgram p;
   for (std::uint32_t i = 0; i < 2; ++i) {
     const step::TensorId x = p.resident(step::Role::kInput, 10 + i);
     p.pass(step::PassKind::kForward, i);
-    p.exit(p.enter(p.root, {x}), {});
+    const step::CallId call = p.enter(p.root, {x});
+    p.pack(x);
+    p.exit(call, {});
   }
   const step::Step step = p.finish();
   PortablePlan words = describe(step, {}, {});

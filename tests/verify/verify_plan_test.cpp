@@ -59,6 +59,26 @@ TEST(VerifyPlan, NothingIsWrittenBeforeTheRecompute) {
   EXPECT_EQ(violations(false, true, true), 0u);
 }
 
+// Two losses, each of which needs one of the tensors that a block keeps, in one backward or in two.
+TEST(VerifyPlan, AUnitHasOneBackward) {
+  for (const std::uint32_t task : {0u, 1u}) {
+    test::TinyProgram p;
+    const step::ModuleId block = p.module(p.root, "block", "Block");
+    const step::TensorId x = p.resident(step::Role::kInput, 10);
+    p.pass(step::PassKind::kForward);
+    const step::CallId call = p.enter(block, {x});
+    const step::TensorId y = p.op("aten.mm.default", {x}, 20);
+    const step::SaveId first = p.pack(y);
+    const step::SaveId second = p.pack(x);
+    p.exit(call, {y});
+    p.pass(step::PassKind::kBackward, 0);
+    p.backward({first}, 5);
+    p.pass(step::PassKind::kBackward, task);
+    p.backward({second}, 5);
+    EXPECT_EQ(find_violations(p.finish(), {{plan::Unit{.call = call, .saved_ops = {}}}}).size(), task);
+  }
+}
+
 // A plan holds up to its peak, and one byte less is too little; figures that are wrong are named.
 TEST(VerifyPlan, KnowsTheBudget) {
   int tried = 0;

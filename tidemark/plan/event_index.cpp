@@ -6,6 +6,15 @@ namespace tidemark::plan {
 
 using step::EventKind;
 
+namespace {
+
+std::uint32_t joined(std::uint32_t task, std::uint32_t other) {
+  if (task == EventIndex::kNever || task == other) return other;
+  return other == EventIndex::kNever ? task : EventIndex::kSeveral;
+}
+
+}  // namespace
+
 EventIndex index_events(const step::Step& step) {
   const step::StepTables& t = step.tables();
   EventIndex index;
@@ -14,10 +23,15 @@ EventIndex index_events(const step::Step& step) {
   index.allocs.assign(t.storages.size(), EventIndex::kNever);
   index.allocators.resize(t.storages.size());
   index.unpacks.assign(t.saves.size(), EventIndex::kNever);
+  index.tasks.assign(t.saves.size(), EventIndex::kNever);
   step::OpId running;
+  std::uint32_t task = 0;
   for (std::uint32_t at = 0; at < t.events.size(); ++at) {
     const step::Event& event = t.events[at];
     switch (event.kind) {
+      case EventKind::kPhase:
+        task = t.passes[event.id].graph_task;
+        break;
       case EventKind::kEnter:
         index.regions[event.id].begin = at + 1;
         break;
@@ -39,6 +53,7 @@ EventIndex index_events(const step::Step& step) {
         break;
       case EventKind::kUnpack:
         index.unpacks[event.id] = std::min(index.unpacks[event.id], at);
+        index.tasks[event.id] = joined(index.tasks[event.id], task);
         break;
       default:
         break;
@@ -46,6 +61,17 @@ EventIndex index_events(const step::Step& step) {
   }
   std::sort(index.writes.begin(), index.writes.end());
   return index;
+}
+
+bool has_several_backwards(const step::Step& step, const EventIndex& index, step::CallId call) {
+  const EventRange region = index.regions[call.index()];
+  std::uint32_t task = EventIndex::kNever;
+  for (std::uint32_t at = region.begin; at < region.end; ++at) {
+    const step::Event& event = step.tables().events[at];
+    if (event.kind == EventKind::kPack && step[step::SaveId(event.id)].hooked)
+      task = joined(task, index.tasks[event.id]);
+  }
+  return task == EventIndex::kSeveral;
 }
 
 const Write* first_write(const EventIndex& index, step::StorageId storage, EventRange range) {

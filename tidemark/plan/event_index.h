@@ -35,9 +35,16 @@ struct EventIndex {
   std::vector<step::OpId> allocators;  // by storage: the op it is allocated in, if any
   std::vector<std::uint32_t> unpacks;  // by save: its first unpack event, or kNever
   std::vector<Write> writes;           // by storage, then by position
+  // By save: the graph task (Pass) in which it is unpacked, kNever without one, kSeveral for more than one.
+  static constexpr std::uint32_t kSeveral = kNever - 1;
+  std::vector<std::uint32_t> tasks;
 };
 
 EventIndex index_events(const step::Step& step);
+
+// Whether more than one backward needs what autograd keeps for the call, as after backward(retain_graph=True): each
+// would recompute all of it.
+bool has_several_backwards(const step::Step& step, const EventIndex& index, step::CallId call);
 
 // The first write into the storage at an event of the range, or nothing.
 const Write* first_write(const EventIndex& index, step::StorageId storage, EventRange range);

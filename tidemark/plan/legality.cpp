@@ -113,6 +113,9 @@ class Checker {
                    fmt::format("{} runs in a checkpoint of the model's own", name(OpId(event.id))));
     }
     if (!any_save) found(ViolationKind::kNoSaves, {}, fmt::format("autograd keeps nothing for {}", name(unit.call)));
+    if (has_several_backwards(step_, index_, unit.call))
+      found(ViolationKind::kSeveralBackwards, {},
+            fmt::format("more than one backward needs {}, and each would recompute it", name(unit.call)));
     if (const auto overwrite = find_overwrite(step_, index_, unit.call))
       found(ViolationKind::kOverwritten, overwrite->op,
             fmt::format("{} writes in place into what {} reads, {}", name(overwrite->op), name(unit.call),

@@ -15,22 +15,23 @@ namespace tidemark::plan {
 // can be said; with one of the others it can be replayed, but PyTorch would refuse it or compute something else.
 enum class ViolationKind : std::uint8_t {
   kNoSuchCall,
-  kNotForward,      // the unit is no call of a forward or loss pass
-  kOverlap,         // the unit lies in another unit, or stands twice
-  kNoSuchOp,        // a saved op is not one of the unit's
-  kOrder,           // saved ops are not ascending
-  kBackwardInside,  // a backward runs inside the call
-  kNoSaves,         // autograd keeps nothing for the call: there is nothing to checkpoint
-  kNested,          // the model checkpoints something in the call itself
-  kOverwritten,     // what the call reads is written to in place before its recompute
-  kPartOfGroup,     // only some of the ops that belong together are saved
-  kCannotSave,      // a saved op is a view, or is changed in place
-  kMustSave,        // an op is recomputed that must not run twice
-  kRandom,          // a random op is recomputed and the RNG state is not preserved
+  kNotForward,        // the unit is no call of a forward or loss pass
+  kOverlap,           // the unit lies in another unit, or stands twice
+  kNoSuchOp,          // a saved op is not one of the unit's
+  kOrder,             // saved ops are not ascending
+  kBackwardInside,    // a backward runs inside the call
+  kNoSaves,           // autograd keeps nothing for the call: there is nothing to checkpoint
+  kNested,            // the model checkpoints something in the call itself
+  kOverwritten,       // what the call reads is written to in place before its recompute
+  kSeveralBackwards,  // more than one backward needs the call: each would recompute it
+  kPartOfGroup,       // only some of the ops that belong together are saved
+  kCannotSave,        // a saved op is a view, or is changed in place
+  kMustSave,          // an op is recomputed that must not run twice
+  kRandom,            // a random op is recomputed and the RNG state is not preserved
 };
-inline constexpr std::array<std::string_view, 13> kViolationKindNames = {
-    "no_such_call", "not_forward", "overlap",       "no_such_op",  "order",     "backward_inside", "no_saves",
-    "nested",       "overwritten", "part_of_group", "cannot_save", "must_save", "random"};
+inline constexpr std::array<std::string_view, 14> kViolationKindNames = {
+    "no_such_call", "not_forward", "overlap",           "no_such_op",    "order",       "backward_inside", "no_saves",
+    "nested",       "overwritten", "several_backwards", "part_of_group", "cannot_save", "must_save",       "random"};
 inline constexpr std::string_view name_of(ViolationKind kind) {
   return kViolationKindNames[static_cast<std::size_t>(kind)];
 }

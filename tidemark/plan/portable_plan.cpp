@@ -94,13 +94,63 @@ void describe_model(const Step& step, PortablePlan& portable) {
                                      .trainable = binding.trainable});
 }
 
+std::vector<std::string> checkpointed_modules(const Step& step) {
+  std::vector<std::string> names;
+  for (const Region& region : step.tables().regions) {
+    if (region.kind != RegionKind::kCheckpoint) continue;
+    std::string name = region.call.is_none() ? std::string() : step.fqn(step[region.call].module);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// The calls that a plan counts: those that autograd saw, in forward and loss passes. Who applies a plan does not see
+// calls without gradients, as for pseudo labels, rollouts or an evaluation after the step.
+struct TrainedCalls {
+  std::vector<std::uint8_t> is_trained;  // by call
+  std::vector<std::uint32_t> number;     // by call: how many such calls of the module came before it in the micro-batch
+  std::uint32_t micro_batches = 1;       // the last has such a call or a backward
+};
+
+TrainedCalls find_trained_calls(const Step& step, const EventIndex& index) {
+  const StepTables& t = step.tables();
+  TrainedCalls trained{.is_trained = std::vector<std::uint8_t>(t.calls.size(), 0),
+                       .number = std::vector<std::uint32_t>(t.calls.size(), 0)};
+  std::vector<CallId> open;
+  for (const Event& event : t.events) {
+    if (event.kind == EventKind::kEnter) open.emplace_back(event.id);
+    if (event.kind == EventKind::kExit) open.pop_back();
+    const bool is_node = event.kind == EventKind::kBegin && t.ops[event.id].node.has_value();
+    if (!is_node && event.kind != EventKind::kPack) continue;
+    for (auto call = open.rbegin(); call != open.rend() && trained.is_trained[call->index()] == 0; ++call)
+      trained.is_trained[call->index()] = 1;
+  }
+  std::vector<std::pair<std::uint32_t, CallId>> order;
+  for (std::uint32_t i = 0; i < t.calls.size(); ++i) order.emplace_back(index.regions[i].begin, CallId(i));
+  std::sort(order.begin(), order.end());
+  std::map<std::pair<ModuleId, std::uint32_t>, std::uint32_t> counts;
+  for (const bool is_trained : {true, false})  // the others come after, so that every call has a number of its own
+    for (const auto& [begin, id] : order) {
+      const Call& call = step[id];
+      const Pass& pass = step[call.pass];
+      const bool is_forward = pass.kind == PassKind::kForward || pass.kind == PassKind::kLoss;
+      if (!is_forward) trained.is_trained[id.index()] = 0;
+      if (!is_forward || (trained.is_trained[id.index()] != 0) != is_trained) continue;
+      trained.number[id.index()] = counts[{call.module, pass.micro_batch}]++;
+      if (is_trained) trained.micro_batches = std::max(trained.micro_batches, pass.micro_batch + 1);
+    }
+  for (const Pass& pass : t.passes)
+    if (pass.kind == PassKind::kBackward) trained.micro_batches = std::max(trained.micro_batches, pass.micro_batch + 1);
+  return trained;
+}
+
 // What the root is given, by tensor. Of several calls that are given the same kinds of tensors, the largest of each
 // size.
-std::vector<Shape> model_inputs(const Step& step) {
+std::vector<Shape> model_inputs(const Step& step, const TrainedCalls& trained) {
   std::vector<Shape> largest;
-  for (const Call& call : step.tables().calls) {
-    const PassKind kind = step[call.pass].kind;
-    if (step[call.module].parent.has_value() || (kind != PassKind::kForward && kind != PassKind::kLoss)) continue;
+  for (std::uint32_t at = 0; at < trained.number.size(); ++at) {
+    const Call& call = step[CallId(at)];
+    if (step[call.module].parent.has_value() || trained.is_trained[at] == 0) continue;
     std::vector<Shape> given;
     for (const TensorId input : step.inputs(call)) given.push_back(shape_of(step, input));
     if (largest.empty()) largest = given;
@@ -115,26 +165,13 @@ std::vector<Shape> model_inputs(const Step& step) {
   return largest;
 }
 
-std::vector<std::string> checkpointed_modules(const Step& step) {
-  std::vector<std::string> names;
-  for (const Region& region : step.tables().regions) {
-    if (region.kind != RegionKind::kCheckpoint) continue;
-    std::string name = region.call.is_none() ? std::string() : step.fqn(step[region.call].module);
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
-  }
-  return names;
-}
-
-std::vector<CallCounts> count_calls(const Step& step, const Plan& plan) {
-  std::uint32_t micro_batches = 0;
-  for (const Pass& pass : step.tables().passes) micro_batches = std::max(micro_batches, pass.micro_batch + 1);
+std::vector<CallCounts> count_calls(const Step& step, const Plan& plan, const TrainedCalls& trained) {
   std::map<ModuleId, std::vector<std::uint32_t>> counts;
-  for (const Unit& unit : plan.units) counts[step[unit.call].module].assign(micro_batches, 0);
-  for (const Call& call : step.tables().calls) {
+  for (const Unit& unit : plan.units) counts[step[unit.call].module].assign(trained.micro_batches, 0);
+  for (std::uint32_t i = 0; i < trained.number.size(); ++i) {
+    const Call& call = step[CallId(i)];
     const auto found = counts.find(call.module);
-    const PassKind kind = step[call.pass].kind;
-    if (found != counts.end() && (kind == PassKind::kForward || kind == PassKind::kLoss))
-      ++found->second[step[call.pass].micro_batch];
+    if (found != counts.end() && trained.is_trained[i] != 0) ++found->second[step[call.pass].micro_batch];
   }
   std::vector<CallCounts> result;
   for (auto& [module, by_micro_batch] : counts)
@@ -143,14 +180,11 @@ std::vector<CallCounts> count_calls(const Step& step, const Plan& plan) {
   return result;
 }
 
-std::vector<std::uint32_t> find_early_steps(const Step& step) {
+std::vector<std::uint32_t> find_early_steps(const Step& step, const TrainedCalls& trained) {
   std::set<std::uint32_t> after;
-  std::uint32_t last = 0;
-  for (const Pass& pass : step.tables().passes) {
-    last = std::max(last, pass.micro_batch);
-    if (pass.kind == PassKind::kOptimizer) after.insert(pass.micro_batch);
-  }
-  after.erase(last);
+  for (const Pass& pass : step.tables().passes)
+    if (pass.kind == PassKind::kOptimizer && pass.micro_batch + 1 < trained.micro_batches)
+      after.insert(pass.micro_batch);
   return {after.begin(), after.end()};
 }
 
@@ -179,16 +213,17 @@ bool may_round_to(std::string_view against, std::int64_t rounding_bytes) {
 
 PortablePlan describe(const Step& step, const Plan& plan, const PlanFacts& facts) {
   const EventIndex index = index_events(step);
+  const TrainedCalls trained = find_trained_calls(step, index);
   const std::map<StorageId, std::string> buffers = buffer_names(step);
   PortablePlan portable{.fingerprint = fingerprint(step),
                         .facts = facts,
                         .modules = {},
                         .parameters = {},
-                        .inputs = model_inputs(step),
+                        .inputs = model_inputs(step, trained),
                         .checkpointed = checkpointed_modules(step),
                         .bodies = {},
-                        .calls = count_calls(step, plan),
-                        .early_steps = find_early_steps(step),
+                        .calls = count_calls(step, plan, trained),
+                        .early_steps = find_early_steps(step, trained),
                         .units = {}};
   describe_model(step, portable);
   std::map<Body, std::uint32_t> bodies;
@@ -197,7 +232,7 @@ PortablePlan describe(const Step& step, const Plan& plan, const PlanFacts& facts
     const std::vector<OpId> ops = ops_of(step, index, unit.call);
     Body body;
     PortableUnit words{.module = step.fqn(call.module),
-                       .call = call.index,
+                       .call = trained.number[unit.call.index()],
                        .micro_batch = step[call.pass].micro_batch,
                        .pass = std::string(step::name_of(step[call.pass].kind)),
                        .preserve_rng = unit.preserve_rng,
@@ -225,12 +260,14 @@ Plan find_in(const Step& step, const PortablePlan& portable, const std::string& 
     refuse(name + ": step", "the plan is of another step", "the fingerprint " + own.hex(), portable.fingerprint.hex(),
            kRemedy);
   const EventIndex index = index_events(step);
+  const TrainedCalls trained = find_trained_calls(step, index);
   std::map<CallKey, CallId> calls;
   for (std::uint32_t i = 0; i < step.tables().calls.size(); ++i) {
     const Call& call = step.tables().calls[i];
     const Pass& pass = step[call.pass];
-    calls.emplace(CallKey{step.fqn(call.module), call.index, pass.micro_batch, std::string(step::name_of(pass.kind))},
-                  CallId(i));
+    calls.emplace(
+        CallKey{step.fqn(call.module), trained.number[i], pass.micro_batch, std::string(step::name_of(pass.kind))},
+        CallId(i));
   }
   Plan plan;
   for (std::size_t i = 0; i < portable.units.size(); ++i) {

@@ -69,7 +69,7 @@ struct Body {
 
 struct PortableUnit {
   std::string module;      // "" is the root
-  std::uint32_t call = 0;  // how many calls of the module came before it in the pass
+  std::uint32_t call = 0;  // how many calls of the module with gradients came before it in the micro-batch
   std::uint32_t micro_batch = 0;
   std::string pass;  // "forward" or "loss"
   bool preserve_rng = true;

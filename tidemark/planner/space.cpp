@@ -121,6 +121,7 @@ class Finder {
     c.call = call;
     c.region = s_.index.regions[call.index()];
     if (const Exclusion reason = look_at_region(c); reason != Exclusion::kNone) return reason;
+    if (plan::has_several_backwards(step_, s_.index, call)) return Exclusion::kSeveralBackwards;
     if (plan::find_overwrite(step_, s_.index, call)) return Exclusion::kOverwritten;
     if (may_be_unit_[step_[call].module.index()] == 0) return Exclusion::kPattern;
     c.early_stop = options_.early_stop;

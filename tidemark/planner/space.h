@@ -45,12 +45,14 @@ enum class Exclusion : std::uint8_t {
   kBackwardInside,
   kNoSaves,
   kNested,
-  kCannotSave,   // an op that must not run twice cannot be saved
-  kPattern,      // the user's patterns leave it out
-  kOverwritten,  // what it reads is written to in place before its recompute
+  kCannotSave,        // an op that must not run twice cannot be saved
+  kPattern,           // the user's patterns leave it out
+  kOverwritten,       // what it reads is written to in place before its recompute
+  kSeveralBackwards,  // more than one backward needs it
 };
-inline constexpr std::array<std::string_view, 8> kExclusionNames = {
-    "none", "not_forward", "backward_inside", "no_saves", "nested", "cannot_save", "pattern", "overwritten"};
+inline constexpr std::array<std::string_view, 9> kExclusionNames = {"none",     "not_forward", "backward_inside",
+                                                                    "no_saves", "nested",      "cannot_save",
+                                                                    "pattern",  "overwritten", "several_backwards"};
 
 // What may be decided about a group.
 enum class Freedom : std::uint8_t { kFree, kAlwaysSave, kNeverSave };

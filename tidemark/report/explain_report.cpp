@@ -138,6 +138,8 @@ std::string_view exclusion_text(planner::Exclusion reason) {
       return "left out by --units or --not-units";
     case planner::Exclusion::kOverwritten:
       return "what they read is written to in place before their recompute";
+    case planner::Exclusion::kSeveralBackwards:
+      return "more than one backward needs them, and each would recompute them";
   }
   return "";
 }

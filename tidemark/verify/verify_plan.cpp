@@ -17,11 +17,16 @@ using namespace step;
 class Judge {
  public:
   Judge(const Step& step, const plan::Plan& plan) : step_(step), events_(step.tables().events), plan_(plan) {
+    std::uint32_t task = 0;
     for (std::uint32_t at = 0; at < events_.size(); ++at) {
       if (events_[at].kind == EventKind::kEnter) enter_[CallId(events_[at].id)] = at;
       if (events_[at].kind == EventKind::kExit) exit_[CallId(events_[at].id)] = at;
       if (events_[at].kind == EventKind::kAlloc) alloc_[StorageId(events_[at].id)] = at;
-      if (events_[at].kind == EventKind::kUnpack) unpack_.emplace(SaveId(events_[at].id), at);
+      if (events_[at].kind == EventKind::kPhase) task = step[PassId(events_[at].id)].graph_task;
+      if (events_[at].kind == EventKind::kUnpack) {
+        unpack_.emplace(SaveId(events_[at].id), at);
+        tasks_[SaveId(events_[at].id)].insert(task);
+      }
       if (events_[at].kind != EventKind::kBegin) continue;
       for (const Output& output : step.outputs(step[OpId(events_[at].id)]))
         if (output.alias == AliasKind::kMutates) written_[step[output.tensor].storage].insert(at);
@@ -59,6 +64,7 @@ class Judge {
     if (kind != PassKind::kForward && kind != PassKind::kLoss) return say(name(unit) + " is not in a forward pass");
     std::vector<OpId> ops;
     bool keeps_anything = false;
+    std::set<std::uint32_t> backwards;
     recompute_ = kNever;
     for (std::uint32_t at = enter_.at(unit.call) + 1; at < exit_.at(unit.call); ++at) {
       const Event& event = events_[at];
@@ -69,9 +75,12 @@ class Judge {
         keeps_anything = true;
         if (const auto found = unpack_.find(SaveId(event.id)); found != unpack_.end())
           recompute_ = std::min(recompute_, found->second);
+        if (const auto found = tasks_.find(SaveId(event.id)); found != tasks_.end())
+          backwards.insert(found->second.begin(), found->second.end());
       }
       if (event.kind == EventKind::kBegin) ops.emplace_back(event.id);
     }
+    if (backwards.size() > 1) say("more than one backward needs " + name(unit) + ", and each would recompute it");
     if (!keeps_anything) say("autograd keeps nothing for " + name(unit));
     const std::set<OpId> inside(ops.begin(), ops.end());
     std::set<OpId> saved;
@@ -199,7 +208,8 @@ class Judge {
   std::map<CallId, std::uint32_t> enter_;
   std::map<CallId, std::uint32_t> exit_;
   std::map<StorageId, std::uint32_t> alloc_;
-  std::map<SaveId, std::uint32_t> unpack_;  // the first
+  std::map<SaveId, std::uint32_t> unpack_;           // the first
+  std::map<SaveId, std::set<std::uint32_t>> tasks_;  // the backwards in which it is unpacked
   std::map<StorageId, std::set<std::uint32_t>> written_;
   std::vector<std::string> violations_;
 };

@@ -113,6 +113,22 @@ class HasLoss(Block):
         return y
 
 
+class Shows(Block):
+    """Stores what it computed for whoever wants to look, in three ways, and never uses it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown, self.shown_list, self.shown_again = None, [], {}
+
+    def forward(self, x):
+        h = torch.relu(self.up(x))
+        self.shown = h.detach().clone()
+        self.shown_list = [h * 1.5]
+        self.shown_again.clear()
+        self.shown_again["h"] = h.detach() + 1
+        return x + self.down(h)
+
+
 class Stack(nn.Module):
     def __init__(self, kind: type) -> None:
         super().__init__()
@@ -178,6 +194,23 @@ def test_same_bits(kind):
         assert getattr(layer, "nested", []) == getattr(other, "nested", [])
         if kind is Tallies:
             assert layer.meter.calls == other.meter.calls == 5 and layer.last == other.last and layer.counter == other.counter
+    tidemark.remove(model)
+
+
+# Plain training has the features of the last step until the forward stores new ones; so has a planned one.
+def test_stored_features_are_not_held():
+    torch.manual_seed(1)
+    losses, values, plain, _ = _train(Shows, 5, planned=False)
+    torch.manual_seed(1)
+    planned_losses, planned_values, model, step = _train(Shows, 5, planned=True)
+    assert planned_losses == losses
+    assert all(torch.equal(a, b) for a, b in zip(values, planned_values))
+    for layer, other in zip(model.layers, plain.layers):
+        assert torch.equal(layer.shown, other.shown)
+        assert torch.equal(layer.shown_list[0], other.shown_list[0]) and torch.equal(layer.shown_again["h"], other.shown_again["h"])
+    report = tidemark.audit(step, model)
+    assert all(unit.agrees for unit in report.units)
+    assert report.measured_peak_bytes <= report.budget_bytes
     tidemark.remove(model)
 
 

@@ -1,5 +1,6 @@
 """Which call is which: after exceptions, in threads, and when a step calls more or less than planned."""
 
+import copy
 import threading
 import warnings
 
@@ -268,3 +269,104 @@ def test_a_step_with_fewer_micro_batches():
     t.micro_batches = 3
     t.step()
     assert t.audited()
+
+
+class Recycles(nn.Module):
+    """Two rounds without gradients, the third with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.Sequential(*(block() for _ in range(4)))
+
+    def forward(self, x):
+        with torch.no_grad():
+            for _ in range(2):
+                x = self.blocks(x)
+        return self.blocks(x)
+
+
+def _labels_before(model, optimizer, x):
+    with torch.no_grad():
+        wanted = model(x)
+    _train_once(model, optimizer, x, wanted + 1)
+
+
+def _labels_in_eval(model, optimizer, x):
+    model.eval()
+    with torch.no_grad():
+        wanted = model(x)
+    model.train()
+    _train_once(model, optimizer, x, wanted + 1)
+
+
+def _evaluates_after(model, optimizer, x):
+    _train_once(model, optimizer, x, 0 * x)
+    with torch.no_grad():
+        model(x)
+
+
+def _two_epochs_of_a_rollout(model, optimizer, x):
+    with torch.no_grad():
+        wanted = model(x) + 1
+    for _ in range(2):
+        _train_once(model, optimizer, x, wanted)
+
+
+def _train_once(model, optimizer, x, wanted):
+    optimizer.zero_grad()
+    (model(x) - wanted).square().mean().backward()
+    optimizer.step()
+
+
+# Calls without gradients count neither in a capture nor afterwards, so that the plan's calls are those that it means.
+@pytest.mark.parametrize("once", [_labels_before, _labels_in_eval, _evaluates_after, _two_epochs_of_a_rollout, None], ids=str)
+def test_calls_without_gradients_beside_those_that_train(once):
+    torch.manual_seed(0)
+    model = Recycles() if once is None else nn.Sequential(*(block() for _ in range(4)))
+    plain = copy.deepcopy(model)
+    optimizers = {trained: torch.optim.SGD(trained.parameters(), lr=0.1) for trained in (model, plain)}
+    x = torch.randn(512, 16)
+
+    def step(trained=model):
+        if once is None:
+            _train_once(trained, optimizers[trained], x, 0 * x)
+        else:
+            once(trained, optimizers[trained], x)
+
+    recorded = tidemark.capture(step, model, optimizers[model])
+    smallest = tidemark.plan(recorded, 1).smallest_peak_bytes
+    result = tidemark.plan(recorded, smallest + 4096)
+    assert result.plan.units
+    result.plan.apply(model)
+    for _ in range(3):
+        step()
+    audit = tidemark.audit(step, model)  # three more
+    assert all(unit.agrees for unit in audit.units)
+    assert audit.measured_peak_bytes <= result.budget_bytes
+    for _ in range(6):
+        step(plain)
+    assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), model.parameters()))
+
+
+# Each backward would recompute the block that both losses need; the block of the second alone may be a unit.
+def test_what_two_backwards_need_is_no_unit():
+    torch.manual_seed(0)
+    model = nn.ModuleDict({"trunk": nn.Sequential(block(), block()), "head": nn.Sequential(block(), block())})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(512, 16)
+
+    def step():
+        optimizer.zero_grad()
+        y = model["trunk"](x)
+        y.square().mean().backward(retain_graph=True)
+        model["head"](y).square().mean().backward()
+        optimizer.step()
+
+    recorded = tidemark.capture(step, model, optimizer)
+    result = tidemark.plan(recorded, tidemark.plan(recorded, 1).smallest_peak_bytes + 4096)
+    modules = {recorded.modules[recorded.calls[call].module].fqn.split(".")[0] for call, _ in result.plan.units}
+    assert modules == {"head"}
+    assert result.excluded["several_backwards"] >= 2
+    result.plan.apply(model)
+    audit = tidemark.audit(step, model)
+    assert all(unit.agrees for unit in audit.units) and audit.measured_peak_bytes <= result.budget_bytes

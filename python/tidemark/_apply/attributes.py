@@ -4,7 +4,9 @@ A counter that the forward moves would be moved twice otherwise, and a layer tha
 is stored beside the result (`self.aux = ...`) would be exchanged for the recompute's, whose graph no backward frees. Numbers, words, tensors,
 what containers hold, and the attributes of the program's own objects are put back.
 
-Nothing that is kept here has a graph: that of one step could hold the step before, and so on.
+Nothing that is kept here has a graph: that of one step could hold the step before, and so on. Tensors that the forward exchanges (features
+of the last call, for whoever wants to look) are kept from the first op on that takes them. Of those that no op takes only type and sizes are:
+plain training has them no longer than until they are exchanged.
 """
 
 from __future__ import annotations
@@ -30,13 +32,14 @@ _OTHERS = object()  # stands for what is not put back
 class _Owner:
     """One module: which of its attributes a forward may exchange. Every call asks for it, so that the names are kept."""
 
-    __slots__ = ("_module", "_count", "_children", "names")
+    __slots__ = ("_module", "_count", "_children", "names", "exchanged")
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._module = weakref.ref(module)
         self._count = -1
         self._children = tuple(map(id, module._modules.values()))
         self.names: list = []
+        self.exchanged: set = set()  # names of those whose tensors a forward was seen to exchange
 
     @property
     def attributes(self) -> dict:
@@ -60,8 +63,9 @@ class _Owner:
         return [attributes[name] for name in self.names]
 
     def is_made_by_hook(self, name: str) -> bool:
-        """A weight that a hook computes before each forward (weight_norm, spectral_norm): nobody reads the old one."""
-        return any(getattr(hook, "name", None) == name for hook in self.attributes.get("_forward_pre_hooks", {}).values())
+        """A weight that a hook computes before each forward (weight_norm, spectral_norm, prune): nobody reads the old one."""
+        hooks = self.attributes.get("_forward_pre_hooks", {}).values()
+        return any(getattr(hook, "name", None) == name or getattr(hook, "_tensor_name", None) == name for hook in hooks)
 
 
 def _owners(module: torch.nn.Module) -> list:
@@ -76,16 +80,67 @@ def _lean(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.grad_fn is None else tensor.detach().requires_grad_()
 
 
+def _storage(tensor: torch.Tensor) -> int:
+    try:
+        return tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):  # of a kind that has none
+        return -id(tensor)
+
+
+def _storages(value) -> set:
+    """Of the tensors in an attribute or in what is kept of it."""
+    found: set = set()
+    if isinstance(value, torch.Tensor):
+        found.add(_storage(value))
+    elif isinstance(value, _CONTAINERS):
+        copy_of(value, lambda tensor: found.add(_storage(tensor)))
+    return value.storages() if type(value) is _Copied else found
+
+
+class Reads:
+    """Tensors that are kept as soon as an op of the forward takes them."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: dict = {}  # by storage: the tensors, held weakly, and who wants them
+
+    def wait(self, tensor: torch.Tensor, keep) -> torch.Tensor:
+        """What stands for the tensor until then: without memory, so that whoever looks into it without an op is told."""
+        self._waiting.setdefault(_storage(tensor), []).append((weakref.ref(tensor), keep))
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+
+    def op(self, args, kwargs) -> None:
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            if isinstance(value, torch.Tensor):
+                for ref, keep in self._waiting.pop(_storage(value), ()) if self._waiting else ():
+                    tensor = ref()
+                    if tensor is not None:
+                        keep(_lean(tensor))
+            elif isinstance(value, (list, tuple)):
+                self.op(value, None)
+
+
 class _Copied:
     """A container as it was."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "_kept")
 
-    def __init__(self, container) -> None:
-        self._items = copy_of(container, _lean)
+    def __init__(self, container, reads: Reads | None = None) -> None:
+        self._kept: dict = {}  # by id of what stands for it
+        self._items = copy_of(container, _lean if reads is None else lambda tensor: self._stand_in(tensor, reads))
+
+    def _stand_in(self, tensor: torch.Tensor, reads: Reads) -> torch.Tensor:
+        stands = reads.wait(tensor, lambda found: self._kept.update({id(stands): found}))
+        return stands
 
     def thaw(self):
-        return copy_of(self._items, _lean)
+        return copy_of(self._items, lambda tensor: _lean(self._kept.get(id(tensor), tensor)))
+
+    def storages(self) -> set:
+        found: set = set()
+        copy_of(self._items, lambda tensor: found.add(_storage(self._kept.get(id(tensor), tensor))))
+        return found
 
 
 class _State:
@@ -134,10 +189,11 @@ def _frozen(value, seen: set | None):
 class Attributes:
     """The attributes of a module and of all in it, as the forward of a call finds them."""
 
-    __slots__ = ("_before",)
+    __slots__ = ("_before", "reads")
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._before = []
+        self.reads: Reads | None = None  # who looks at the forward's ops, where what it reads matters
         is_root = True
         seen: set = set()
         for owner in _owners(module):
@@ -145,9 +201,22 @@ class Attributes:
             if not _PLAIN.issuperset(map(type, values)):
                 for i, value in enumerate(values):
                     if type(value) not in _PLAIN:
-                        values[i] = _OTHERS if not is_root and owner.is_made_by_hook(owner.names[i]) else _frozen(value, seen)
+                        values[i] = self._kept_of(owner, owner.names[i], values, i, seen, is_root)
             is_root = False
             self._before.append((owner, owner.names, values))
+
+    def _kept_of(self, owner: _Owner, name: str, values: list, i: int, seen: set, is_root: bool):
+        value = values[i]
+        if not is_root and owner.is_made_by_hook(name):
+            return _OTHERS
+        if name in owner.exchanged:
+            if isinstance(value, torch.Tensor):
+                self.reads = self.reads or Reads()
+                return self.reads.wait(value, lambda found: values.__setitem__(i, found))
+            if isinstance(value, _CONTAINERS) and _storages(value):
+                self.reads = self.reads or Reads()
+                return _Copied(value, self.reads)
+        return _frozen(value, seen)
 
     def exchange(self) -> list:
         """Puts what the forward found in its place. Returns what was there, for `restore`."""
@@ -159,7 +228,10 @@ class Attributes:
             if owner.names is names and all(map(is_, current, values)):
                 continue
             attributes = owner.attributes
+            before = dict(zip(names, values))
             for name, value in zip(owner.names, current):
+                if name not in owner.exchanged and _storages(value) - _storages(before.get(name)):
+                    owner.exchanged.add(name)
                 if name not in names and not isinstance(value, _NO_STATES):
                     del attributes[name]
             for name, value in zip(names, values):

@@ -24,4 +24,5 @@ def check(unit: UnitWords, before) -> None:
                 f"the call draws numbers from {name}, which its recompute would draw anew",
                 expected="chance from torch's generators only",
                 cause="routing, layer drop or augmentation inside the model",
+                remedy=f"a plan without it, tidemark.plan(..., not_units=[{unit.module!r}]) or fit(..., not_units=...), or chance from torch",
             )

@@ -8,6 +8,7 @@ import torch
 
 from .. import _core
 from .._capture.workspace import unmeasured_text
+from ..planning import find_device
 from ..planning import plan as find_plan
 from ..recording import capture
 from .apply import apply, find
@@ -23,7 +24,7 @@ def fit(step_fn, model, optimizer, budget, device, progress, options):
         _core.fail("fit", "the model has a plan already", expected="a model without one", remedy="tidemark.remove(model) first")
     if device is None:
         device = _device_of(model)
-    known = _core.find_device(device) if isinstance(device, str) else device
+    known = find_device(device)
     say = _Progress(sys.stderr.isatty() if progress is None else progress)
     say("capturing one step")
     step = capture(step_fn, model, optimizer, target="cpu" if known.kind == "cpu" else known.name)

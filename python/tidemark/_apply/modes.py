@@ -64,6 +64,7 @@ class _Mode(TorchDispatchMode):
     """Follows the plan's list of ops."""
 
     part = ""
+    reads = None  # who wants to know which tensors ops take
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -98,6 +99,8 @@ class ForwardMode(_Mode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         at = self.at
+        if self.reads is not None:
+            self.reads.op(args, kwargs)
         if func is not self.expected[at] and self._is_ignored(func, args):
             return func(*args, **kwargs) if kwargs else func(*args)
         self.at = at + 1
@@ -146,6 +149,8 @@ class AligningMode(ForwardMode):
         self.reach = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if self.reads is not None:
+            self.reads.op(args, kwargs)
         if func in SAC_IGNORED_OPS:
             return func(*args, **kwargs) if kwargs else func(*args)
         name, ops, to = name_of(func), self.unit.ops, self.at

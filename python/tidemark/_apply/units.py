@@ -134,7 +134,6 @@ class Applied:
         # tensors that autograd saves is compared, which costs nothing.
         uses_casts = self._rehearsed.get(key)
         is_rehearsed = uses_casts is not None
-        is_watched = bool(unit.saved) or tally is not None or packed_key not in self._packed or uses_casts or not is_aligned
         before = None if is_rehearsed else chance.state()
         args, kwargs, caches = take_out(args, kwargs)
         held, held_kwargs = copied(args, kwargs)
@@ -142,6 +141,14 @@ class Applied:
         position.has_units = True
         run = _Call(unit, forward, module, kwargs, held_kwargs, self._places.get(unit.buffers), tally, caches, position)
         run.is_aligned = is_aligned
+        is_watched = (
+            bool(unit.saved)
+            or tally is not None
+            or packed_key not in self._packed
+            or uses_casts
+            or not is_aligned
+            or run.attributes.reads is not None
+        )
         if not is_rehearsed or uses_casts:
             run.watch = Rehearsal(unit.module, _CALLER, is_autocast_caching(), not is_rehearsed)
         try:
@@ -249,11 +256,13 @@ class _Call:
         self.left = Left()
         mode = ForwardMode if self.is_aligned else AligningMode
         self.forward_mode = mode(self.unit, self.left, self.tally, self.watch)
+        self.forward_mode.reads = self.attributes.reads
         return self.forward_mode, RecomputeMode(self.unit, self.left, self.tally)
 
     def end_forward(self, held: tuple) -> None:
         self.is_first = False
         self.kwargs = self.held_kwargs
+        self.attributes.reads = None
         if self.caches is not None:
             self.caches.end_forward()
         restored = frozenset((id(ref()), name) for ref, name in self.places or ())

@@ -13,6 +13,7 @@ from .. import _core
 from . import checks, detours, imitate, state, watch, workspace
 from .errors import CaptureError
 from .fakes import Fakes, not_traced, quiet
+from .left_out import left_out, left_out_text
 from .modes import DataDependent, FakeRecordMode, FunctionMode, RecordMode
 from .readings import Readings
 from .recorder import Recorder
@@ -150,6 +151,7 @@ class Session:
         self.recorder = Recorder(options.target.label)
         self.is_done = False
         self._steps = 0
+        self._left_out: list = []
         self._builder = None
         self._step = None
         self._steppers: list = []
@@ -281,6 +283,11 @@ class Session:
             self._builder.add_meta("torch", torch.__version__)
             self._builder.add_meta("mode", "real" if self.real else "fake")
             self._builder.add_meta("target", self.options.target.name)
+            ran = {module_id for module_id, _ in recorder.call_counts}
+            called = {module for module, module_id in recorder.module_ids.items() if module_id in ran}
+            self._left_out = left_out(self.model, called)
+            if self._left_out:
+                recorder.note("left out", left_out_text(self._left_out))
             recorder.write_notes(self._builder)
         return self.is_done
 
@@ -293,6 +300,8 @@ class Session:
             self._builder = None
             self._step.workspace = None
             self._step.unmeasured = []
+            if self._left_out:
+                warnings.warn(f"tidemark: {left_out_text(self._left_out)}", stacklevel=5)
             if self.options.workspace:
                 began = time.perf_counter()
                 flops = {kind: amount[0] for kind, amount in self.recorder.amounts.items()}
