@@ -29,8 +29,8 @@ Certificate some_certificate() {
              .never_save = {"aten.add"}};
   c.bound_ps = 70;
   c.least_peak_bytes = 9;
-  c.parts = {{.bound_ps = 30, .prices = {1, 5, 9}, .entries = 12, .unit_bytes = 512},
-             {.bound_ps = 40, .prices = {}, .entries = 1, .unit_bytes = 0}};
+  c.parts = {{.bound_ps = 30, .prices = {1, 5, 9}, .entries = 12, .unit_bytes = 512, .ring = {64, 7, 21, 3}},
+             {.bound_ps = 40, .prices = {}, .entries = 1, .unit_bytes = 0, .ring = {}}};
   return c;
 }
 

@@ -125,7 +125,7 @@ class Corrupter {
         bad.what += " part";
         if (claim.parts.empty())
           claim.parts.push_back(
-              {.bound_ps = claim.bound_ps, .prices = {}, .entries = verify::kMostEntries, .unit_bytes = 0});
+              {.bound_ps = claim.bound_ps, .prices = {}, .entries = verify::kMostEntries, .unit_bytes = 0, .ring = {}});
         else if (random_.chance(50))
           claim.parts.pop_back();
         else
@@ -136,6 +136,10 @@ class Corrupter {
         bad.what += " prices";
         for (verify::PartProof& part : claim.parts) {
           part.unit_bytes = random_.between(0, 1) * random_.between(1, 5000);
+          part.ring = {};
+          if (random_.chance(50))
+            part.ring = {random_.between(1, 5000), random_.between(1, 500), random_.between(0, 1'000'000),
+                         random_.between(1, 100)};
           part.prices.clear();
           std::int64_t price = 0;
           for (std::int64_t i = random_.between(0, 5); i > 0; --i)

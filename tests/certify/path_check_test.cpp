@@ -30,6 +30,14 @@ std::vector<std::int64_t> random_prices(test::Random& random, std::int64_t most)
   return {prices.begin(), prices.end()};
 }
 
+RingHint random_ring(test::Random& random, std::int64_t most) {
+  if (random.chance(40)) return {};
+  return {.unit_bytes = random.between(1, most),
+          .modulus = random.between(1, 40),
+          .unit_cost = random.between(0, 5 * most),
+          .parts = random.between(1, 9)};
+}
+
 // Whatever the prices are, the answer is that of trying all paths: what they leave out is never missed.
 TEST(PathCheck, FindsWhatAllPathsSay) {
   const std::uint64_t count = std::getenv("TIDEMARK_CAMPAIGN") != nullptr ? 100'000 : 400;
@@ -60,7 +68,8 @@ TEST(PathCheck, FindsWhatAllPathsSay) {
                                                 {.room_bytes = room,
                                                  .target_ps = target,
                                                  .max_entries = 1 << 30,
-                                                 .unit_bytes = random.between(0, 1) * random.between(1, scale.most)});
+                                                 .unit_bytes = random.between(0, 1) * random.between(1, scale.most),
+                                                 .ring = random_ring(random, scale.most)});
           ++questions;
           const bool is_there = best <= target;
           with_path += is_there ? 1 : 0;

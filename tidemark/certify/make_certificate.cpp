@@ -21,6 +21,7 @@ using planner::Termination;
 using verify::Claim;
 
 constexpr std::int64_t kFewEntries = 3'000'000;
+constexpr std::int64_t kManyEntries = 40'000'000;
 
 class Maker {
  public:
@@ -83,12 +84,18 @@ class Maker {
         std::vector<std::int64_t> prices = {0};
         prices.insert(prices.end(), part.prices.begin(), part.prices.end());
         const verify::TimeLines lines(episode, peaks, c_.room_bytes, std::move(prices));
-        // Prices alone do for most; where very many ways look alike, whole units tell them apart.
+        // Prices alone do for most; where very many ways look alike, residues or all sums of units tell them apart.
         verify::PathQuestion question{.room_bytes = c_.room_bytes,
                                       .target_ps = part.bound_ps - 1,
                                       .max_entries = std::min(entries_left, kFewEntries)};
         verify::PathCheck check = verify::look_for_path(episode, peaks, lines, question);
         if (check.answer == verify::PathAnswer::kTooManyEntries) {
+          part.ring = question.ring = choose_ring(episode, c_.room_bytes, part.bound_ps);
+          question.max_entries = std::min(entries_left, kManyEntries);
+          if (part.ring.unit_bytes > 0) check = verify::look_for_path(episode, peaks, lines, question);
+        }
+        if (check.answer == verify::PathAnswer::kTooManyEntries) {
+          part.ring = question.ring = {};
           part.unit_bytes = question.unit_bytes = choose_unit(episode, c_.room_bytes);
           question.max_entries = entries_left;
           check = verify::look_for_path(episode, peaks, lines, question);

@@ -4,6 +4,10 @@
 #include <cstddef>
 #include <map>
 
+#include "tidemark/planner/floors.h"
+#include "tidemark/planner/narrow.h"
+#include "tidemark/planner/residues.h"
+#include "tidemark/planner/simplify.h"
 #include "tidemark/planner/ways.h"
 #include "tidemark/verify/certificate.h"
 #include "tidemark/verify/time_lines.h"
@@ -69,6 +73,21 @@ std::int64_t choose_unit(const planner::Episode& episode, std::int64_t room_byte
       best_loss = loss;
     }
   return best;
+}
+
+verify::RingHint choose_ring(planner::Episode episode, std::int64_t room_bytes, std::int64_t target_ps) {
+  constexpr std::int64_t kMore = 1 << 11;  // sizes that are still open a little above, as in the search
+  constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
+  planner::simplify(episode);
+  const std::vector<std::int64_t> floors = planner::find_floors(episode);
+  const planner::Bounds bounds(
+      episode, floors, room_bytes,
+      planner::find_prices(episode, floors, room_bytes, planner::find_ways(episode, floors, room_bytes)));
+  const planner::Narrowed narrowed = bounds.narrow(target_ps + target_ps / kMore);
+  const auto units = planner::Residues::choose(narrowed.episode, planner::find_floors(narrowed.episode), room_bytes,
+                                               bounds, {.max_cells = verify::kMostRingCells / 2, .max_work = kNoLimit});
+  if (!units) return {};
+  return {units->unit_bytes, units->modulus, units->unit_cost, units->parts};
 }
 
 }  // namespace tidemark::certify

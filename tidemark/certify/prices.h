@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tidemark/planner/problem.h"
+#include "tidemark/verify/unit_ring.h"
 
 namespace tidemark::certify {
 
@@ -15,5 +16,9 @@ std::vector<std::int64_t> choose_prices(const planner::Episode& episode, const s
 
 // A size that most of the episode's sizes are close above a multiple of, for bounds by whole units.
 std::int64_t choose_unit(const planner::Episode& episode, std::int64_t room_bytes);
+
+// What the search would take residues by (planner/residues.h) for paths up to a target; without a unit where it would
+// take none.
+verify::RingHint choose_ring(planner::Episode episode, std::int64_t room_bytes, std::int64_t target_ps);
 
 }  // namespace tidemark::certify

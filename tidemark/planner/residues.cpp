@@ -160,6 +160,14 @@ std::optional<Residues> Residues::make(const Episode& episode, const std::vector
   return residues;
 }
 
+std::optional<Residues::Units> Residues::choose(const Episode& episode, const std::vector<std::int64_t>& floors,
+                                                std::int64_t budget_bytes, const Bounds& bounds,
+                                                const ResidueOptions& options) {
+  Residues residues(episode, floors, budget_bytes);
+  if (!residues.choose_units(bounds, options)) return std::nullopt;
+  return Units{residues.unit_, residues.count_, residues.unit_cost_[0], residues.scale_};
+}
+
 Residues::Residues(const Episode& episode, const std::vector<std::int64_t>& floors, std::int64_t budget_bytes)
     : episode_(&episode), floors_(&floors), budget_(budget_bytes) {}
 

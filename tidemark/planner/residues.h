@@ -45,6 +45,16 @@ class Residues final : public GroupBound {
   static std::optional<Residues> make(const Episode& episode, const std::vector<std::int64_t>& floors,
                                       std::int64_t budget_bytes, const Bounds& bounds, const ResidueOptions& options);
 
+  // What would be chosen, without the rows.
+  struct Units {
+    std::int64_t unit_bytes = 0;
+    std::int64_t modulus = 0;    // in units
+    std::int64_t unit_cost = 0;  // on most of the way, in parts of a ps
+    std::int64_t parts = 1;
+  };
+  static std::optional<Units> choose(const Episode& episode, const std::vector<std::int64_t>& floors,
+                                     std::int64_t budget_bytes, const Bounds& bounds, const ResidueOptions& options);
+
   std::int64_t bound_ps() const override { return bound_ps_; }
   std::int64_t known_ps() const override { return Convex::kNotEnough - 1; }
   std::int64_t take_work() override { return std::exchange(work_, 0); }

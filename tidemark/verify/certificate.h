@@ -10,6 +10,7 @@
 #include "tidemark/base/hash.h"
 #include "tidemark/memory/workspace.h"
 #include "tidemark/planner/space.h"
+#include "tidemark/verify/unit_ring.h"
 
 namespace tidemark::verify {
 
@@ -31,6 +32,7 @@ struct PartProof {
   std::vector<std::int64_t> prices;  // of a kept byte, in 2^-24 ps, above 0 and ascending
   std::int64_t entries = 0;          // that the check makes
   std::int64_t unit_bytes = 0;       // for bounds by whole units; 0: there are none
+  RingHint ring = {};                // for bounds by residues
 
   friend bool operator==(const PartProof&, const PartProof&) = default;
 };

@@ -30,11 +30,17 @@ Json hash_json(const std::optional<Hash128>& hash) { return hash ? Json(hash->he
 
 Json body_of(const Certificate& c) {
   Json parts = Json::array();
-  for (const PartProof& part : c.parts)
+  for (const PartProof& part : c.parts) {
     parts.push_back(Json{{"bound_ps", part.bound_ps},
                          {"entries", part.entries},
                          {"unit_bytes", part.unit_bytes},
                          {"prices", part.prices}});
+    if (part.ring.unit_bytes > 0)
+      parts.back()["ring"] = Json{{"unit_bytes", part.ring.unit_bytes},
+                                  {"modulus", part.ring.modulus},
+                                  {"unit_cost", part.ring.unit_cost},
+                                  {"parts", part.ring.parts}};
+  }
   Json body{{"format", kFormat},
             {"version", kMajor},
             {"minor", kMinor},
@@ -193,11 +199,24 @@ class Reader {
     space.never_save = words(json, "never_save", place);
   }
 
+  static void read_ring(const ReadJson& json, const std::string& place, RingHint& ring) {
+    ring.unit_bytes = count(json, "unit_bytes", place);
+    ring.modulus = count(json, "modulus", place);
+    ring.unit_cost = count(json, "unit_cost", place);
+    ring.parts = count(json, "parts", place);
+    if (ring.unit_bytes < 1 || ring.modulus < 1 || ring.modulus > kMostModulus || ring.parts < 1 ||
+        ring.parts > kMostParts || ring.unit_cost > kMostPrice)
+      refuse(place, "these cannot be",
+             "unit_bytes from 1, modulus from 1 to 2^20, parts from 1 to 2^30, unit_cost up to 2^58",
+             shown_in_error(json));
+  }
+
   static PartProof read_part(const ReadJson& json, const std::string& place) {
     PartProof part;
     part.bound_ps = count(json, "bound_ps", place);
     part.entries = count(json, "entries", place);
     part.unit_bytes = count(json, "unit_bytes", place);
+    if (json.contains("ring")) read_ring(json.at("ring"), place + ": ring", part.ring);
     const std::string at = place + ": prices";
     for (const ReadJson& item : list(json, "prices", place)) {
       const std::int64_t price = count_of(item, at);

@@ -131,7 +131,8 @@ class Check {
                                           {.room_bytes = c_.room_bytes,
                                            .target_ps = part.bound_ps - 1,
                                            .max_entries = std::min(part.entries, kMostEntries - entries_),
-                                           .unit_bytes = part.unit_bytes});
+                                           .unit_bytes = part.unit_bytes,
+                                           .ring = part.ring});
     entries_ += check.entries;
     if (check.answer == PathAnswer::kFound)
       return fail(

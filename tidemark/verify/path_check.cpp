@@ -84,6 +84,12 @@ class Pass {
       check_.entries += (units_->cells() + kCellsPerEntry - 1) / kCellsPerEntry;
       if (!units_->is_complete()) return {PathAnswer::kTooManyEntries, check_.entries, 0};
     }
+    if (q_.ring.unit_bytes > 0) {
+      const std::int64_t left = std::min(q_.max_entries - check_.entries, kNoWay / kCellsPerEntry);
+      ring_.emplace(e_, lines_, q_.ring, q_.target_ps, left * kCellsPerEntry);
+      check_.entries += (ring_->cells() + kCellsPerEntry - 1) / kCellsPerEntry;
+      if (!ring_->is_complete()) return {PathAnswer::kTooManyEntries, check_.entries, 0};
+    }
     std::vector<std::uint32_t> first_user(e_.state_count, 0);  // after which a state's ways are not needed
     for (std::size_t a = e_.arcs.size(); a-- > 0;) first_user[e_.arcs[a].to] = e_.arcs[a].from;
     ways_.assign(e_.state_count, {});
@@ -125,6 +131,7 @@ class Pass {
     if (!decide_groups(after)) return;
     add_up_rest();
     if (units_ && !add_up_units(peaks_.from_state[arc_.to])) return;
+    if (ring_ && !add_up_ring()) return;
     const bool is_plain_arc = is_plain(arc_);
     const ArcGap last = arc_.before.empty() ? ArcGap{} : arc_.before.back();
     std::vector<Part> parts;
@@ -210,6 +217,44 @@ class Pass {
     return true;
   }
 
+  // The same by residues. False: they are too many, or no way leads there.
+  bool add_up_ring() {
+    const auto size = static_cast<std::int64_t>(arc_.groups.size() + 1) * q_.ring.modulus;
+    if (ring_->place(arc_.from).row == nullptr) return false;
+    if (size > kMostRingCells) {
+      check_.entries = q_.max_entries + 1;
+      return false;
+    }
+    const std::int64_t before = ring_->cells();
+    ring_rows_.resize(arc_.groups.size());
+    places_.assign(arc_.groups.size() + 1, ring_->place(arc_.from));
+    for (std::size_t g = 0; g < arc_.groups.size(); ++g) {
+      RingPlace& next = places_[g + 1];
+      next = places_[g];
+      if (fates_[g] == Fate::kSaved) {
+        ring_->add_saved(next, arc_.groups[g]);
+      } else if (fates_[g] == Fate::kAgain) {
+        ring_->add_again(next, arc_.groups[g]);
+      } else if (arc_.groups[g].bytes >= q_.ring.unit_bytes) {  // else it is saved for nothing
+        ring_->add_group(*next.row, arc_.groups[g], ring_rows_[g]);
+        next.row = &ring_rows_[g];
+      }
+    }
+    check_.entries += (ring_->cells() - before) / kCellsPerEntry;
+    return true;
+  }
+
+  bool may_stay_on_ring(const Part& part, std::size_t j, std::int64_t room, std::int64_t own_room) const {
+    const Int128 left = ring_->parts_of(q_.target_ps) - ring_->parts_of(part.ps);
+    return ring_->at(places_[j], arc_.from, room) <= left &&
+           (own_room >= room || ring_->at(places_[0], arc_.from, own_room) <= left);
+  }
+
+  bool may_stay_in_groups(const Part& part, std::size_t j, std::int64_t room, std::int64_t own_room) const {
+    return (!units_ || may_stay_whole(part, j, room, own_room)) &&
+           (!ring_ || may_stay_on_ring(part, j, room, own_room));
+  }
+
   // The same by whole units.
   bool may_stay_whole(const Part& part, std::size_t j, std::int64_t room, std::int64_t own_room) const {
     std::int64_t least = rows_[j].at(units_->units_of(room));
@@ -228,7 +273,7 @@ class Pass {
       for (std::size_t k = 0; k < count_; ++k)
         if (narrow_way_[k] + rest_[j * count_ + k] - static_cast<Int128>(lines_.prices()[k]) * room > left)
           return false;
-      return !units_ || may_stay_whole(part, j, room, own_room);
+      return may_stay_in_groups(part, j, room, own_room);
     }
     // Values rise and then fall with the price; parts mostly come in the order of their peaks.
     const auto value = [&](std::size_t k) {
@@ -247,7 +292,7 @@ class Pass {
       best = next;
       --line_;
     }
-    return best <= left && (!units_ || may_stay_whole(part, j, room, own_room));
+    return best <= left && may_stay_in_groups(part, j, room, own_room);
   }
 
   // Parts ascend in their peaks and descend in their times, before and after.
@@ -365,16 +410,19 @@ class Pass {
   std::vector<std::vector<Way>> ways_;    // by state
   PathCheck check_;
   std::optional<WholeUnits> units_;
+  std::optional<UnitRing> ring_;
 
   // Of the arc at hand.
   Arc arc_;
   std::int64_t cap_ = 0;
   std::vector<Int128> way_;  // by price: the way to it
   std::vector<Int128> narrow_way_ = std::vector<Int128>(lines_.prices().size());
-  std::vector<Int128> rest_;   // by position and price
-  std::vector<Fate> fates_;    // by group
-  std::vector<UnitRow> rows_;  // by position, with whole units
-  std::size_t line_ = 0;       // the price that was best last
+  std::vector<Int128> rest_;        // by position and price
+  std::vector<Fate> fates_;         // by group
+  std::vector<UnitRow> rows_;       // by position, with whole units
+  std::vector<RingRow> ring_rows_;  // by group that is open
+  std::vector<RingPlace> places_;   // by position
+  std::size_t line_ = 0;            // the price that was best last
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "tidemark/planner/problem.h"
 #include "tidemark/verify/least_peaks.h"
 #include "tidemark/verify/time_lines.h"
+#include "tidemark/verify/unit_ring.h"
 
 namespace tidemark::verify {
 
@@ -18,6 +19,7 @@ struct PathQuestion {
   std::int64_t target_ps = 0;
   std::int64_t max_entries = 0;  // ways looked at
   std::int64_t unit_bytes = 0;   // also bound ways by whole units of that size (whole_units.h); 0: not
+  RingHint ring = {};            // also by residues (unit_ring.h); without a unit: not
 };
 
 enum class PathAnswer : std::uint8_t { kNone, kFound, kTooManyEntries };

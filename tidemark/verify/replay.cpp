@@ -241,7 +241,8 @@ class Replay {
     by_category_[category] += signed_bytes;
     result_.changes.push_back({comes, signed_bytes, total_, block, category, event_, running_op_, module_call_, pass_,
                                recomputing_, stretch_});
-    for (const CallId call : open_calls_) raise(result_.calls[call].forward_bytes);
+    if (options_.is_detailed)
+      for (const CallId call : open_calls_) raise(result_.calls[call].forward_bytes);
     note_backward();
     if (total_ <= result_.peak_bytes) return;
     result_.peak_bytes = total_;
@@ -253,7 +254,7 @@ class Replay {
 
   // The total counts for the module call and those around it, when backward is running.
   void note_backward() {
-    if (pass_.is_none()) return;
+    if (pass_.is_none() || !options_.is_detailed) return;
     if (step_[pass_].kind != PassKind::kBackward && step_[pass_].kind != PassKind::kRecompute) return;
     for (CallId call = module_call_; call.has_value(); call = step_[call].parent)
       raise(result_.calls[call].backward_bytes);
@@ -266,12 +267,14 @@ class Replay {
   }
 
   void note_peak_categories() {
+    if (!options_.is_detailed) return;
     result_.peak_by_category.clear();
     for (const auto& [category, bytes] : by_category_)
       if (bytes != 0) result_.peak_by_category[category] = bytes;
   }
 
   std::string category_of(const Instance& instance) const {
+    if (!options_.is_detailed) return {};
     if (instance.is_copy) return "recomputed";
     const StorageId storage = instance.storage;
     const Role role = step_[storage].role;

@@ -40,6 +40,7 @@ struct Options {
   bool early_stop = true;
   bool preserve_rng = true;
   Mutation mutation = Mutation::kNone;
+  bool is_detailed = true;  // categories, and the peaks of calls; without, a replay takes less time
 };
 
 // One block of memory comes or goes.

@@ -223,9 +223,14 @@ Verdict verify_plan(const Step& step, const plan::PlanFile& file, const memory::
   verdict.budget_bytes = file.facts.budget_bytes - file.facts.reserve_bytes;
   verdict.violations = find_violations(step, file.plan);
   if (!verdict.violations.empty()) return verdict;
-  const Replayed replayed = replay(
-      step, file.plan,
-      {.workspace = workspace, .round_to_bytes = plan::rounding_of(file.facts.against, file.facts.rounding_bytes)});
+  Options options{.workspace = workspace,
+                  .round_to_bytes = plan::rounding_of(file.facts.against, file.facts.rounding_bytes),
+                  .is_detailed = false};
+  Replayed replayed = replay(step, file.plan, options);
+  if (replayed.peak_bytes > verdict.budget_bytes) {  // what comes at that moment has a name then
+    options.is_detailed = true;
+    replayed = replay(step, file.plan, options);
+  }
   verdict.peak_bytes = replayed.peak_bytes;
   if (file.facts.against != "reserved" && replayed.peak_bytes != file.facts.peak_bytes)
     verdict.wrong_figures.push_back("the file says a peak of " + format_bytes_exact(file.facts.peak_bytes) +
