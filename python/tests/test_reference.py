@@ -275,3 +275,27 @@ def test_our_program_is_never_behind_pytorchs(toy):
             continue
         assert ms * 0.95 - 0.01 <= ours["recompute_ms"] <= ms + 0.01
         assert set(ours["ratios"]) == set(ratios)
+
+
+def test_exported_statistics_are_read_by_both(tmp_path):
+    """The numbers of a curve are words in a file; and the times of the cost model are those of `price`."""
+    from tidemark.compat import ilp_utils
+
+    model = ToyGPT(layers=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    tokens = torch.zeros(1, 16, dtype=torch.int64)
+
+    def train():
+        optimizer.zero_grad()
+        model(tokens).sum().backward()
+        optimizer.step()
+
+    step = tidemark.capture(train, model, optimizer, mode="fake", workspace=False)
+    info = tidemark.module_info(step, cost="tidemark", device="t4")
+    total = sum(stats["fw_runtime_per_module"] for stats in info["mod_stats"] if stats["fqn"] == "ToyGPT")
+    assert total == pytest.approx(tidemark.price(step, "t4").passes["forward"]["ms"], rel=1e-6)
+    file = tmp_path / "modules.json"
+    file.write_text(json.dumps(info))
+    own, read = ilp_utils.parse_module_info(info), ilp_utils.parse_module_info(json.loads(file.read_text()))
+    assert any(node["tradeoff_curve"] for node in own.nodes)
+    assert [node["tradeoff_curve"] for node in own.nodes] == [node["tradeoff_curve"] for node in read.nodes]

@@ -6,7 +6,7 @@ import json
 import re
 from collections import OrderedDict
 
-from ._core import Step, module_info_json, reference_times, reference_tracker
+from ._core import Step, module_info_json, price, reference_times, reference_tracker
 
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -70,12 +70,12 @@ def module_info(
     """The `ModuleInfo` of torch.distributed._tools.ilp_utils: what its `parse_module_info` and `sac_milp` take.
 
     `cost` is one of PyTorch's estimators ("reference-m", "reference-b", "reference-n") and `device` one that it knows,
-    or any other by name, alias or the path of a device file, whose own figures are then put into its formula; its rules for operators and trade-offs are taken with it. Only storages on the device `on` count, unless it is empty.
+    or any other by name, alias or the path of a device file, whose own figures are then put into its formula; its rules for operators and trade-offs are taken with it. "tidemark" is the cost model of `tidemark.price`, with rules of its own. Only storages on the device `on` count, unless it is empty.
 
     >>> graph = torch.distributed._tools.ilp_utils.parse_module_info(tidemark.module_info(step))
     """
-    rules = "reference-b" if cost == "reference-b" else "reference-m"
-    times = reference_times(step, cost, device)
+    rules = {"tidemark": "tidemark", "reference-b": "reference-b"}.get(cost, "reference-m")
+    times = price(step, device).ops["ms"] if cost == "tidemark" else reference_times(step, cost, device)
     info = json.loads(module_info_json(step, times, rules, on, counts_stale))
     for stats in info["mod_stats"]:
         stats["tradeoff_curve"] = OrderedDict((float(x), y) for x, y in stats["tradeoff_curve"].items())

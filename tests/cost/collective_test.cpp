@@ -30,6 +30,8 @@ TEST(Collective, ATreeIsBetterForLittle) {
 TEST(Collective, NodesAreJoinedBySlowerLinks) {
   // Two nodes of two, 4 MB: within, 2 * 1 * (1 us + 2 ms) = 4.002 ms; across, 2 MB: 2 * 1 * (10 us + 10 ms) = 20.02 ms.
   EXPECT_NEAR(collective_s(Collective::kAllReduce, 4'000'000, topology(4, 2)), 24.022e-3, 1e-12);
+  // All to all: 1 MB for the one in the node, 1.001 ms, and 1 MB for each of two others, 2 * 10.01 ms.
+  EXPECT_NEAR(collective_s(Collective::kAllToAll, 4'000'000, topology(4, 2)), 21.021e-3, 1e-12);
 }
 
 TEST(Collective, OneRankHasNobodyToTalkTo) {

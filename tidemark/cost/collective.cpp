@@ -79,6 +79,12 @@ double collective_s(Collective kind, std::int64_t bytes, const Topology& topolog
   if (kind == Collective::kSend) return on_one_level(kind, size, 2, topology.between);
   if (kind == Collective::kAllReduce)  // scattered within the node, reduced across nodes, gathered again
     return 2 * ring_pass(size, local, topology.within) + on_one_level(kind, size / local, nodes, topology.between);
+  if (kind == Collective::kAllToAll) {  // nobody can pass on what is another's: a piece for each, by its link
+    const auto piece = [&](const LinkClass& link) {
+      return link.latency_s + size / static_cast<double>(topology.ranks) / link.bytes_per_s;
+    };
+    return (local - 1) * piece(topology.within) + (nodes - 1) * local * piece(topology.between);
+  }
   // Each rank talks to its like in other nodes about its part, while the node shares the whole.
   return on_one_level(kind, size, local, topology.within) +
          on_one_level(kind, kind == Collective::kBroadcast ? size : size / local, nodes, topology.between);

@@ -35,7 +35,7 @@ Topology topology_of(const Machine& machine, std::int64_t ranks, std::int64_t ra
 // Seconds by the alpha-beta model, the better of ring and tree, where both exist:
 //   ring: steps (latency + piece / rate), with ranks - 1 pieces, twice for an all-reduce;
 //   tree: 2 log2(ranks) (latency + bytes / rate) for an all-reduce, once for a broadcast.
-// Over several nodes, a ring within each node and one across them.
+// Over several nodes, a ring within each node and one across them; an all-to-all sends each piece by its link.
 // Throws: Error when the topology makes no sense.
 double collective_s(Collective kind, std::int64_t bytes, const Topology& topology);
 

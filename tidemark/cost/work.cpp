@@ -54,11 +54,11 @@ class OpReader {
     work_.flops = std::max<std::int64_t>(op_.flops, 0);
     const bool are_bytes_known = op_.read_bytes != Op::kUnknown && op_.written_bytes != Op::kUnknown;
     work_.bytes = are_bytes_known ? op_.read_bytes + op_.written_bytes : bytes_of_tensors();
-    if (fact_.family == Family::kFree || only_makes_views() || makes_nothing()) {
-      work_.family = Family::kFree;
-    } else if (op_.flags.has(OpFlag::kCollective)) {
+    if (op_.flags.has(OpFlag::kCollective) && fact_.family != Family::kFree) {  // what it returns may be its input
       work_.family = Family::kCollective;
       work_.bytes = larger_side_bytes();
+    } else if (fact_.family == Family::kFree || only_makes_views() || makes_nothing()) {
+      work_.family = Family::kFree;
     } else if (has_unpriced_argument(step_, op_, fact_)) {
       work_.family = Family::kUnpriced;
     } else if (fact_.family != Family::kUnpriced) {
@@ -116,13 +116,15 @@ class OpReader {
     std::int64_t out = 0;
     for (const Output& output : outputs_) out += bytes_of(output.tensor);
     std::int64_t in = 0;
+    std::int64_t largest = 0;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const bool is_written = std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& output) {
-        return output.alias == AliasKind::kMutates && output.input == i;
+      const bool is_returned = std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& output) {
+        return output.alias != AliasKind::kFresh && output.input == i;
       });
-      if (!is_written) in += bytes_of(inputs_[i]);
+      if (!is_returned) in += bytes_of(inputs_[i]);
+      largest = std::max(largest, bytes_of(inputs_[i]));
     }
-    return std::max(in, out);
+    return outputs_.empty() ? largest : std::max(in, out);
   }
 
   void read_shapes() {

@@ -319,7 +319,7 @@ def _train_once(model, optimizer, x, wanted):
 
 
 # Calls without gradients count neither in a capture nor afterwards, so that the plan's calls are those that it means.
-@pytest.mark.parametrize("once", [_labels_before, _labels_in_eval, _evaluates_after, _two_epochs_of_a_rollout, None], ids=str)
+@pytest.mark.parametrize("once", [_labels_before, _labels_in_eval, _evaluates_after, _two_epochs_of_a_rollout, None], ids=lambda once: getattr(once, "__name__", "recycles"))
 def test_calls_without_gradients_beside_those_that_train(once):
     torch.manual_seed(0)
     model = Recycles() if once is None else nn.Sequential(*(block() for _ in range(4)))

@@ -29,7 +29,9 @@ _LAYOUT_ONLY = {
 _OVERWRITES = {"fill_", "zero_", "copy_", "normal_", "uniform_", "bernoulli_", "exponential_", "random_"}
 # They read as much of their first input as they return, or write as much of it as they are given.
 _GATHERS = {"embedding", "index_select", "gather", "index", "take", "take_along_dim"}
-_SCATTERS = {"index_add_", "index_put_", "_index_put_impl_", "scatter_", "scatter_add_", "scatter_reduce_", "index_copy_"}
+_SCATTERS = {
+    "index_add_", "index_put_", "_index_put_impl_", "scatter_", "scatter_add_", "scatter_reduce_", "index_copy_", "index_reduce_", "put_",
+}
 
 
 def touched(dtype: torch.dtype, size, stride) -> int:

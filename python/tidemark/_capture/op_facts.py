@@ -93,8 +93,11 @@ class OpFacts:
         namespace = func.namespace
         self.group = None
         if namespace in ("c10d", "_c10d_functional", "c10d_functional"):
-            flags += ["collective", "must_save"]
-            self.group = next((n for n in self.names if n in ("group_name", "process_group")), "")
+            self.group = next((n for n in self.names if n in ("group_name", "process_group")), None)
+            if self.group is not None:
+                flags += ["collective", "must_save"]
+            elif not packet.endswith(".wait_tensor"):  # which talks to nobody, and returns what it is given
+                flags += ["opaque", "must_save"]
         elif namespace not in ("aten", "prims", "prim"):
             flags.append("opaque")
         if packet in _ROUTING:

@@ -75,6 +75,7 @@ class Recorder:
         self.samples: dict = {}  # (arguments, layouts): (overload, arguments, op), one op of each kind
         self.amounts: dict = {}  # by kind: FLOPs, bytes read and written
         self.notes: list[tuple] = []
+        self.function_mode = None  # which a recompute takes up again
         self.on_adopt = None
         self.on_generator = None  # told of every generator of the program's own, before an op draws from it
         self.module_stack: list[str] = []

@@ -213,7 +213,7 @@ class Session:
             stack.enter_context(readings.of_fakes())
             stack.enter_context(detours.conversions())
             others = readings.functions | detours.Detours(self.mode, self.options.target.is_imitated).functions
-        stack.enter_context(FunctionMode(self.recorder, choices, others))
+        self.recorder.function_mode = stack.enter_context(FunctionMode(self.recorder, choices, others))
         stack.enter_context(around)
         stack.enter_context(self.mode)
         # Until the recorded step begins, pack returns the tensor itself.

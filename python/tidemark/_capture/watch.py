@@ -179,7 +179,7 @@ def checkpoints(recorder: Recorder, ignore: bool):
         return
     generator = getattr(module, name)
 
-    def noticed(*args, **kwargs):
+    def noticed(function, *args, **kwargs):
         where = recorder.module_stack[-1] if recorder.module_stack else ""
         did = "ignored, as asked" if ignore else "recorded as it ran; ignore_checkpointing=True records the step without it"
         recorder.note("checkpointing", f"module {where or '(root)'} checkpoints itself: {did}")
@@ -189,9 +189,19 @@ def checkpoints(recorder: Recorder, ignore: bool):
         recorder.saw_checkpoint = True
         recorder.checkpoint_depth += 1
         try:
-            yield from generator(*args, **kwargs)
+            yield from generator(again(function), *args, **kwargs)
         finally:
             recorder.checkpoint_depth -= 1
+
+    def again(function):
+        """The function as its recompute runs it: below a backward there are no function modes, and it has to find what its forward found."""
+
+        def recomputed(*args, **kwargs):
+            mode = recorder.function_mode
+            with contextlib.nullcontext() if mode is None else mode:
+                return function(*args, **kwargs)
+
+        return recomputed
 
     setattr(module, name, noticed)
     try:

@@ -185,6 +185,8 @@ def _numbers(value: object) -> list:
 def _checked(record: ModStats) -> dict:
     """The record without what a parser may have added to it; figures that no module can have are refused."""
     kept = {key: value for key, value in record.items() if key not in ("index", "pos_fw_post_order")}
+    if isinstance(kept.get("tradeoff_curve"), dict):  # read from a file, its numbers are words
+        kept["tradeoff_curve"] = type(kept["tradeoff_curve"])((float(x), y) for x, y in kept["tradeoff_curve"].items())
     for key, value in kept.items():
         if isinstance(value, (str, bool)):
             continue
