@@ -298,6 +298,7 @@ class Pricer {
       add_to(pass.unpriced_least_ps, time.memory_ps);
       unpriced.add(op.name, cost_.bytes[i]);
     }
+    add_recorded_regions(both);
     cost_.all = all.finish();
     cost_.unpriced = unpriced.finish();
     for (std::size_t kind = 0; kind < passes.size(); ++kind) cost_.passes[kind] = passes[kind].finish();
@@ -311,6 +312,21 @@ class Pricer {
       add_to(cost_.host_ps, both[pass].host_ps);
     }
     check_length();
+  }
+
+  // Checkpoints of the model's own, which the step was recorded with: the host's time, and on a CPU everybody's.
+  void add_recorded_regions(std::vector<PassTimes>& both) const {
+    const StepTables& t = step_.tables();
+    const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
+    const auto add = [&](PassId pass, std::int64_t ps) {
+      add_to(is_own_host ? both[pass.index()].device_ps : both[pass.index()].host_ps, ps);
+    };
+    for (const Region& region : t.regions)
+      if (region.kind == RegionKind::kCheckpoint && region.call.has_value())
+        add(step_[region.call].pass, cost_.region_ps + cost_.region_rng_ps);
+    for (const Save& save : t.saves)
+      if (const PassId pass = step_[save.node].pass; step_[pass].kind == PassKind::kRecompute)
+        add(pass, cost_.region_save_ps);
   }
 
   void check_length() const {
