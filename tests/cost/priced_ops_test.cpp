@@ -203,28 +203,27 @@ TEST(PricedOps, CollectivesCountTheLargerSide) {
   EXPECT_NEAR(static_cast<double>(two.ops[0].total_ps) * 1e-6, 10 + 3 * (3 + 2e6 / 450e3) + 10 + 1e6 / 50e3, 1e-3);
 }
 
-// A checkpoint that the step was recorded with costs what a planned one does: the region, its random state, and each
-// tensor that its recompute saves. It is the host's time, and on a CPU the step's.
+// Checkpoints that the step was recorded with cost what planned ones do: each region and its random state, where its
+// recompute begins. It is the host's time, and on a CPU the step's.
 TEST(PricedOps, RecordedCheckpointsHaveTheirPrice) {
   for (const std::string name : {"h100-sxm", "cpu"}) {
-    const auto priced = [&](bool is_checkpointed) {
+    const auto priced = [&](int recomputes) {
       test::TinyProgram p;
       p.device = name == "cpu" ? "cpu" : "cuda";
       const TensorId x = p.resident(Role::kInput, 1'000'000);
       p.pass(PassKind::kForward);
-      const CallId call = p.enter(p.root, {x});
-      const TensorId y = p.op("aten.relu.default", {x}, 1'000'000);
-      if (is_checkpointed)
-        p.b.add_region({.kind = RegionKind::kCheckpoint, .parent = {}, .call = call, .args = {}, .held = {}});
-      p.exit(call, {y});
-      p.pass(PassKind::kRecompute);
       p.op("aten.relu.default", {x}, 1'000'000);
-      if (is_checkpointed) p.pack(x);
+      const PassId backward = p.b.add_pass({PassKind::kBackward, 0, 0, 0});
+      const PassId recompute = p.b.add_pass({PassKind::kRecompute, 0, 0, 0});
+      for (int i = 0; i < recomputes; ++i) {
+        p.b.phase(backward);
+        p.b.phase(recompute);
+      }
       return price_step(p.finish(), device::find_device(name));
     };
-    const StepCost with = priced(true);
-    const StepCost without = priced(false);
-    const std::int64_t more_ps = with.region_ps + with.region_rng_ps + with.region_save_ps;
+    const StepCost with = priced(2);
+    const StepCost without = priced(0);
+    const std::int64_t more_ps = 2 * (with.region_ps + with.region_rng_ps);
     EXPECT_GT(more_ps, 0);
     EXPECT_EQ(with.all.time_ps, without.all.time_ps);  // ops alone
     if (name == "cpu")

@@ -314,19 +314,16 @@ class Pricer {
     check_length();
   }
 
-  // Checkpoints of the model's own, which the step was recorded with: the host's time, and on a CPU everybody's.
+  // Checkpoints of the model's own, which the step was recorded with, each where its recompute begins: the host's time,
+  // and on a CPU everybody's. What autograd saves in them is the checkpoint's own business, and not recorded.
   void add_recorded_regions(std::vector<PassTimes>& both) const {
     const StepTables& t = step_.tables();
     const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
-    const auto add = [&](PassId pass, std::int64_t ps) {
-      add_to(is_own_host ? both[pass.index()].device_ps : both[pass.index()].host_ps, ps);
-    };
-    for (const Region& region : t.regions)
-      if (region.kind == RegionKind::kCheckpoint && region.call.has_value())
-        add(step_[region.call].pass, cost_.region_ps + cost_.region_rng_ps);
-    for (const Save& save : t.saves)
-      if (const PassId pass = step_[save.node].pass; step_[pass].kind == PassKind::kRecompute)
-        add(pass, cost_.region_save_ps);
+    for (const Event& event : t.events) {
+      if (event.kind != EventKind::kPhase || t.passes[event.id].kind != PassKind::kRecompute) continue;
+      PassTimes& pass = both[event.id];
+      add_to(is_own_host ? pass.device_ps : pass.host_ps, cost_.region_ps + cost_.region_rng_ps);
+    }
   }
 
   void check_length() const {
