@@ -59,6 +59,8 @@ std::optional<PathFigures> model_of_plan(const Space& space, const Problem& prob
     sum.peak_bytes = std::max(sum.peak_bytes, figures.peak_bytes);
     sum.time_ps += figures.time_ps;
     sum.kept_bytes += figures.kept_bytes;
+    if (!problem.forward_episodes.empty())
+      sum.peak_bytes = std::max(sum.peak_bytes, measure(problem.forward_episodes[i], (*paths)[i]).peak_bytes);
   }
   return sum;
 }

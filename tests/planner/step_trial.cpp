@@ -46,6 +46,7 @@ Kind kind_of(std::uint64_t seed) {
   kind.training.light_backward = random.chance(80);
   kind.training.is_random = random.chance(40);
   const std::uint64_t which = random.below(20);
+  kind.training.has_casts = which >= 11 && which < 13;
   kind.is_rounded = which >= 13 && which < 17;
   kind.has_workspace = which >= 15 && which < 18;
   kind.training.may_be_odd = which >= 18;
@@ -83,6 +84,7 @@ Flags features_of(const RandomTraining& t, const Kind& kind, std::int64_t shared
   flag(flags, Feature::kWorkspace) = kind.has_workspace;
   flag(flags, Feature::kRounded) = kind.is_rounded;
   flag(flags, Feature::kOdd) = kind.training.may_be_odd;
+  flag(flags, Feature::kCasts) = kind.training.has_casts;
   for (const Storage& storage : tables.storages) {
     if (storage.bytes == 0) flag(flags, Feature::kZeroBytes) = true;
     if (storage.bytes >= std::int64_t{1} << 53) flag(flags, Feature::kHugeBytes) = true;

@@ -49,13 +49,15 @@ enum class Feature : std::uint8_t {
   kMicroBatches,
   kWorkspace,
   kRounded,
-  kOdd,  // nodes that never run, saves that stay
+  kOdd,    // nodes that never run, saves that stay
+  kCasts,  // of parameters, which the program holds until the forward ends
 };
-inline constexpr std::array<const char*, 16> kFeatureNames = {
+inline constexpr std::array<const char*, 17> kFeatureNames = {
     "shared storages", "skips",         "tied weights",     "in-place ops",
     "random ops",      "must-save ops", "zero bytes",       "zero times",
     "exact ties",      "2^53 bytes",    "nested modules",   "modules twice",
-    "micro-batches",   "workspace",     "rounded to 512 B", "odd (unused branches, saves that stay)"};
+    "micro-batches",   "workspace",     "rounded to 512 B", "odd (unused branches, saves that stay)",
+    "casts that stay"};
 
 struct TrialCounts {
   std::int64_t steps = 0;

@@ -116,6 +116,8 @@ class Program {
     call(0, {});
     start_pass(PassKind::kLoss, index);
     ops({}, 1);
+    for (const TensorId cast : casts_) b_.free(storage_of(cast));
+    casts_.clear();
     start_pass(PassKind::kBackward, index);
     backward();
     for (const TensorId t : live_)
@@ -174,6 +176,7 @@ class Program {
     std::vector<TensorId> inputs = {some_live()};
     if (random_.chance(30)) inputs.push_back(some_live());
     if (random_.chance(30)) inputs.push_back(random_.pick(parameters_));
+    if (options_.has_casts && random_.chance(60)) inputs.push_back(cast(id));
     const std::uint64_t kind = random_.below(100);
     if (kind < 8) {
       const Tensor& base = b_.tables().tensors[inputs[0].index()];
@@ -205,6 +208,15 @@ class Program {
     if (!has_node) return;
     if (random_.chance(35)) pack(node, live_.back());
     nodes_.push_back(node);
+  }
+
+  // Seldom one that somebody else has asked for already.
+  TensorId cast(CallId id) {
+    if (!casts_.empty() && random_.chance(10)) return random_.pick(casts_);
+    const Output made = fresh();
+    run_op(id, "aten._to_copy.default", {random_.pick(parameters_)}, {made}, {}, {});
+    casts_.push_back(made.tensor);
+    return made.tensor;
   }
 
   void pack(Node& node, TensorId t) {
@@ -322,6 +334,7 @@ class Program {
   std::vector<TensorId> parameters_;
   TensorId input_;
   std::vector<TensorId> live_;
+  std::vector<TensorId> casts_;
   std::vector<StorageId> freed_;
   std::vector<StorageId> at_end_;
   std::vector<SaveId> late_;

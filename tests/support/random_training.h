@@ -18,6 +18,7 @@ struct RandomTrainingOptions {
   std::int64_t bytes_factor = 1;  // of every storage
   std::string name = "m";         // of modules, before their numbers
   int free_op = -1;               // after so many ops of the forward, one that takes nothing: no bytes, no time
+  bool has_casts = false;         // as under autocast: casts of parameters, which stay until the forward ends
 };
 
 // A training step as autograd runs one, made at random and small enough to try every plan: nested module calls, some

@@ -79,6 +79,7 @@ struct UnitGroup {
   std::uint32_t end = 0;
   std::uint32_t forward_start = 0;  // from when on its tensors are there only because it is saved
   std::int64_t bytes = 0;
+  std::int64_t unparked_bytes = 0;                             // of those that the program does not hold anyway
   std::vector<std::pair<std::uint32_t, std::int64_t>> starts;  // the same, tensor by tensor
 };
 
@@ -103,7 +104,10 @@ class Builder {
 
   Problem run() {
     for (const Candidate& c : space_.candidates) is_used_.push_back(can_spare_bytes(c) ? 1 : 0);
-    m_ = find_moments(step_, space_, is_used_, options_.workspace, options_.round_to_bytes);
+    m_ = find_moments(step_, space_, is_used_,
+                      {.workspace = options_.workspace,
+                       .round_to_bytes = options_.round_to_bytes,
+                       .cut_parked = options_.cut_parked});
     problem_.ground_bytes = m_.ground_bytes;
     if (options_.workspace != nullptr) {
       rows_ = memory::join_workspace(step_, *options_.workspace);
@@ -121,8 +125,19 @@ class Builder {
     find_relevant();
     find_open();
     mode_ = Mode::kReal;
-    for (std::size_t e = 0; e + 1 < m_.episode_begin.size(); ++e)
+    has_forward_ = may_parked_matter_;
+    problem_.parked_count = std::count(m_.is_parked.begin(), m_.is_parked.end(), 1);
+    for (std::size_t e = 0; e + 1 < m_.episode_begin.size(); ++e) {
       problem_.episodes.push_back(make_episode(m_.episode_begin[e], m_.episode_begin[e + 1]));
+      if (!has_forward_) continue;
+      Episode& forward = problem_.forward_episodes.emplace_back(problem_.episodes.back());
+      forward.arcs = std::move(forward_arcs_);
+      forward_arcs_.clear();
+      for (std::size_t a = 0; a < forward.arcs.size(); ++a) {
+        forward.arcs[a].from = problem_.episodes.back().arcs[a].from;
+        forward.arcs[a].to = problem_.episodes.back().arcs[a].to;
+      }
+    }
     return std::move(problem_);
   }
 
@@ -282,6 +297,7 @@ class Builder {
         is_plain =
             is_plain && m_.fixed(storage).size() == 1 && life.end <= c.region.end && !is_held_outside(c, storage);
         group.bytes += m_.bytes[storage];
+        if (m_.is_parked[storage] == 0) group.unparked_bytes += m_.bytes[storage];
         group.starts.emplace_back(std::max(end, life.end), m_.bytes[storage]);
         group.forward_start = std::max(group.forward_start, group.starts.back().first);
       }
@@ -366,7 +382,7 @@ class Builder {
     for (const Candidate& c : space_.candidates)
       if (c.trigger != kNever) is_relevant[c.trigger] = 1;
     mark_forward(is_relevant);
-    problem_.is_exact = was_exact;
+    problem_.is_exact = was_exact && !may_parked_matter_;
     for (std::uint32_t at = 0; at < m_.event_count; ++at)
       relevant_before_[at + 1] = relevant_before_[at] + is_relevant[at];
     for (Storages& open : open_) open.clear();
@@ -378,6 +394,11 @@ class Builder {
           last_element + 1 == m_.element_count() || m_.episode_of[last_element] != m_.episode_of[last_element + 1];
       return is_last ? kNoPeak : floor_before_[last_element + 1];
     };
+    const auto matters = [&](std::uint32_t at, std::int64_t value, std::int64_t later) {
+      const bool may = value + m_.parked_at(at) > later;
+      may_parked_matter_ = may_parked_matter_ || (may && m_.parked_at(at) > 0);
+      return may;
+    };
     std::vector<std::uint8_t> may_not_matter(m_.event_count, 1);
     for (std::uint32_t i = 0; i < m_.element_count(); ++i) {
       profile_.start(m_.owned[i], m_);
@@ -385,7 +406,7 @@ class Builder {
         profile_.add(without(hold.when, m_.fixed(hold.storage)), m_.bytes[hold.storage]);
       const std::vector<std::int64_t>& values = profile_.finish();
       for (std::size_t k = 0; k < values.size(); ++k)
-        if (values[k] > plain_keep_[i] + floor_at(i)) may_not_matter[m_.owned[i][k]] = 0;
+        if (matters(m_.owned[i][k], values[k], plain_keep_[i] + floor_at(i))) may_not_matter[m_.owned[i][k]] = 0;
     }
     for (std::uint32_t u = 0; u < facts_.size(); ++u) {
       if (is_used_[u] == 0) continue;
@@ -401,14 +422,21 @@ class Builder {
       if (is_watched_) watch_forward(c);
       const std::vector<std::int64_t>& values = profile_.finish();
       for (std::size_t k = 0; k < values.size(); ++k)
-        if (values[k] > unit_keep_[u] + floor_at(facts_[u].last_element)) may_not_matter[moments_[k]] = 0;
+        if (matters(moments_[k], values[k], unit_keep_[u] + floor_at(facts_[u].last_element)))
+          may_not_matter[moments_[k]] = 0;
     }
+    find_forward();
+    for (std::uint32_t at = 0; at < m_.event_count; ++at)
+      if (is_forward_[at] != 0 && may_not_matter[at] != 0) is_relevant[at] = 0;
+  }
+
+  void find_forward() {
+    is_forward_.assign(m_.event_count, 0);
     PassId pass;
     for (std::uint32_t at = 0; at < m_.event_count; ++at) {
       if (t_.events[at].kind == EventKind::kPhase) pass = PassId(t_.events[at].id);
-      const bool is_forward =
-          pass.has_value() && (step_[pass].kind == PassKind::kForward || step_[pass].kind == PassKind::kLoss);
-      if (is_forward && may_not_matter[at] != 0) is_relevant[at] = 0;
+      if (!pass.has_value()) continue;
+      is_forward_[at] = step_[pass].kind == PassKind::kForward || step_[pass].kind == PassKind::kLoss ? 1 : 0;
     }
   }
 
@@ -489,6 +517,7 @@ class Builder {
           const std::uint32_t place = last_element + 1 - first;
           targets_.emplace_back(place, pattern_at(places, place, last_element + 1, std::move(after)));
           episode.arcs.push_back(std::move(arc));
+          if (has_forward_) forward_arcs_.push_back(std::move(forward_arc_));
         };
         add_plain(first + i, held, add);
         for (const std::uint32_t u : starting_[first + i])
@@ -522,6 +551,7 @@ class Builder {
   void add_plain(std::uint32_t element, const Storages& held, const Add& add) {
     Arc arc;
     Storages own;
+    unparked_keep_ = 0;
     profile_.start(m_.owned[element], m_);
     subtract_held(profile_, held);
     for (const Hold& hold : plain_[element]) {
@@ -532,9 +562,74 @@ class Builder {
       keep(arc, own, hold.storage, hold.when.back().end, element, element);
     }
     for (const std::int64_t value : profile_.finish()) arc.tail_bytes = std::max(arc.tail_bytes, value);
+    if (has_forward_) find_forward_of_plain(element, held);
     std::sort(own.begin(), own.end());
     if (mode_ == Mode::kAllHeld) plain_keep_[element] = arc.keep_bytes;
     add(std::move(arc), element, held_after(held, own, element));
+  }
+
+  // --- arcs of the forward, with everything that is parked
+
+  // Whether all that was parked in the episode is still there.
+  bool is_parking_time(std::uint32_t at, std::uint32_t element) const {
+    const std::uint32_t begin = m_.element_begin[m_.episode_begin[m_.episode_of[element]]];
+    return is_forward_[at] != 0 && m_.left_before[at] == (begin == 0 ? 0 : m_.left_before[begin - 1]);
+  }
+
+  // What was parked from the beginning of an element up to a moment.
+  std::int64_t parked_since(std::uint32_t element, std::uint32_t at) const {
+    const std::uint32_t begin = m_.element_begin[element];
+    return m_.parked_before[at] - (begin == 0 ? 0 : m_.parked_before[begin - 1]);
+  }
+
+  std::int64_t parked_in(std::uint32_t first_element, std::uint32_t last_element) const {
+    return parked_since(first_element, m_.element_begin[last_element + 1] - 1);
+  }
+
+  void add_unparked(std::span<const Hold> holds, const Storages& held) {
+    for (const Hold& hold : holds)
+      if (m_.is_parked[hold.storage] == 0 && !has(held, hold.storage))
+        profile_.add(without(hold.when, m_.fixed(hold.storage)), m_.bytes[hold.storage]);
+    for (const std::uint32_t storage : held)
+      if (m_.is_parked[storage] == 0) profile_.add(m_.fixed(storage), -m_.bytes[storage]);
+  }
+
+  void find_forward_of_plain(std::uint32_t element, const Storages& held) {
+    forward_arc_ = {};
+    forward_arc_.keep_bytes = unparked_keep_ + parked_in(element, element);
+    moments_.clear();
+    for (const std::uint32_t at : m_.owned[element])
+      if (is_parking_time(at, element)) moments_.push_back(at);
+    profile_.start(moments_, m_);
+    add_unparked(plain_[element], held);
+    const std::vector<std::int64_t>& values = profile_.finish();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      forward_arc_.tail_bytes = std::max(forward_arc_.tail_bytes, values[i] + parked_since(element, moments_[i]));
+  }
+
+  void find_forward_of_unit(const Candidate& c, const UnitFacts& f, const Storages& held, const Arc& arc) {
+    forward_arc_ = arc;
+    forward_arc_.tail_bytes = kNoPeak;
+    forward_arc_.before.assign(arc.before.size(), {});
+    forward_arc_.keep_bytes = unparked_keep_ + parked_in(f.first_element, f.last_element);
+    for (std::size_t j = 0; j < arc.groups.size(); ++j) {
+      forward_arc_.groups[j].inside_bytes = kNoPeak;
+      forward_arc_.groups[j].bytes = sums_[j].unparked_bytes;
+    }
+    moments_.clear();
+    for (std::uint32_t at = c.region.begin - 1; at <= c.region.end; ++at) moments_.push_back(at);
+    profile_.start(moments_, m_);
+    add_unparked(holds_, {});
+    add_unparked({}, held);
+    if (c.preserve_rng) profile_.add({{frame_}}, rng_bytes());
+    if (is_watched_) watch_forward(c);
+    const std::vector<std::int64_t>& values = profile_.finish();
+    for (std::size_t i = 0, group = 0; i < values.size(); ++i) {
+      while (group < sums_.size() && sums_[group].forward_start <= moments_[i]) ++group;
+      if (!is_parking_time(moments_[i], f.first_element)) continue;
+      std::int64_t& most = forward_arc_.before[group].forward_bytes;
+      most = std::max(most, values[i] + parked_since(f.first_element, moments_[i]));
+    }
   }
 
   // The arc holds a storage until `end`: what that means for later arcs.
@@ -547,6 +642,7 @@ class Builder {
     }
     if (later(storage, last_element) == Later::kAlways) return;
     arc.keep_bytes += m_.bytes[storage];
+    if (m_.is_parked[storage] == 0) unparked_keep_ += m_.bytes[storage];
     own.push_back(storage);
   }
 
@@ -600,10 +696,12 @@ class Builder {
         if (group.kind == GroupKind::kSum && is_saved[group.choice] == 0) sums_.push_back(group);
     arc.before.resize(arc.groups.size() + 1);
     Storages own;
+    unparked_keep_ = 0;
     hold_inputs(c, f, held, arc, own);
     hold_caches(c, f, saved, arc, own);
     backward(c, f, held, arc);
     forward(c, held, arc);
+    if (has_forward_) find_forward_of_unit(c, f, held, arc);
     forget_what_cannot_matter(arc);
     if (mode_ == Mode::kAllHeld) unit_keep_[u] = std::min(unit_keep_[u], arc.keep_bytes);
     std::sort(own.begin(), own.end());
@@ -620,7 +718,9 @@ class Builder {
       holds_.push_back({storage, without({{frame_}}, m_.fixed(storage))});
       keep(arc, own, storage, frame_.end, f.first_element, f.last_element);
     }
-    if (c.preserve_rng && f.keeps) arc.keep_bytes += rng_bytes();
+    if (!c.preserve_rng || !f.keeps) return;
+    arc.keep_bytes += rng_bytes();
+    unparked_keep_ += rng_bytes();
   }
 
   // What it holds of the ops that are saved on this arc.
@@ -934,6 +1034,9 @@ class Builder {
   const StepTables& t_;
   const Space& space_;
   Mode mode_ = Mode::kReal;
+  bool may_parked_matter_ = false;
+  bool has_forward_ = false;                    // arcs of the forward are made, too
+  std::vector<std::uint8_t> is_forward_;        // by event
   std::vector<std::uint8_t> is_used_;           // by candidate
   std::vector<std::uint32_t> relevant_before_;  // by event: how many moments before it matter
   std::vector<std::int64_t> plain_keep_;        // by element: with everything shared held by others
@@ -963,6 +1066,9 @@ class Builder {
   bool is_watched_ = false;
   Row row_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> targets_;  // by arc: place and pattern
+  std::int64_t unparked_keep_ = 0;                                // the arc keeps, besides what is parked
+  Arc forward_arc_;
+  std::vector<Arc> forward_arcs_;  // of the episode
 
   // Of the recompute that is being run.
   std::int64_t total_ = 0;
@@ -977,6 +1083,32 @@ class Builder {
 
 Problem build_problem(const Step& step, const Space& space, const ProblemOptions& options) {
   return Builder(step, space, options).run();
+}
+
+bool is_small_step(const Step& step, const Space& space) {
+  constexpr std::size_t kFewEvents = 1000;
+  constexpr std::size_t kFewCandidates = 12;
+  return step.tables().events.size() <= kFewEvents && space.candidates.size() <= kFewCandidates;
+}
+
+Problem build_whole_problem(const Step& step, const Space& space, const ProblemOptions& options) {
+  constexpr std::size_t kManyConditions = 11;
+  constexpr std::int64_t kManyParked = 24;
+  const auto build = [&](bool cut_parked, std::size_t max_conditions) {
+    ProblemOptions changed = options;
+    changed.cut_parked = cut_parked;
+    changed.max_conditions = max_conditions;
+    return build_problem(step, space, changed);
+  };
+  Problem cut = build(true, options.max_conditions);
+  const std::int64_t parked = cut.parked_count;
+  if (cut.is_whole && (cut.is_exact || parked == 0 || parked > kManyParked)) return cut;
+  // What was cut may be few enough to be tried both ways.
+  Problem uncut = parked == 0 ? cut : build(false, options.max_conditions);
+  if (uncut.is_whole || !is_small_step(step, space)) return uncut.is_whole ? uncut : cut;
+  uncut = build(false, kManyConditions);
+  if (uncut.is_whole || parked == 0) return uncut;
+  return cut.is_whole ? cut : build(true, kManyConditions);
 }
 
 }  // namespace tidemark::planner

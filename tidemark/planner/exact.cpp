@@ -11,6 +11,7 @@
 #include "tidemark/planner/residues.h"
 #include "tidemark/planner/simplify.h"
 #include "tidemark/planner/sweep.h"
+#include "tidemark/planner/two_sides.h"
 #include "tidemark/planner/ways.h"
 
 namespace tidemark::planner {
@@ -224,11 +225,36 @@ class Search {
 
 ExactSolver::ExactSolver(Problem problem) : problem_(std::move(problem)) {
   smallest_peak_bytes_ = problem_.ground_bytes;
-  for (Episode& episode : problem_.episodes) {
-    simplify(episode);
+  for (std::size_t i = 0; i < problem_.episodes.size(); ++i) {
+    Episode& episode = problem_.episodes[i];
+    if (problem_.forward_episodes.empty()) {
+      simplify(episode);
+    } else {
+      simplify(episode, problem_.forward_episodes[i]);
+      smallest_peak_bytes_ = std::max(smallest_peak_bytes_, find_floors(problem_.forward_episodes[i])[0]);
+    }
     const std::vector<std::int64_t>& floor = floors_.emplace_back(find_floors(episode));
     smallest_peak_bytes_ = std::max(smallest_peak_bytes_, floor[0]);
   }
+}
+
+// The cheapest path of one episode, on both of its sides if it has two.
+EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& options,
+                                           SolveStatistics& statistics) const {
+  Search search(problem_.episodes[i], floors_[i], options, statistics);
+  search.run();
+  EpisodeSolution found{search.path(), search.ps(), search.bound_ps(), search.is_limit()};
+  if (problem_.forward_episodes.empty()) return found;
+  const Episode& forward = problem_.forward_episodes[i];
+  const auto fits = [&](const Path& path) { return measure(forward, path).peak_bytes <= options.budget_bytes; };
+  if (found.path && fits(*found.path)) return found;
+  TwoSidesResult both = find_cheapest(
+      problem_.episodes[i], forward,
+      {.budget_bytes = options.budget_bytes, .max_work = options.max_work, .bound_ps = found.bound_ps});
+  statistics.work += both.work;
+  statistics.passes += both.passes;
+  statistics.longest_list = std::max(statistics.longest_list, both.longest_list);
+  return {std::move(both.path), both.ps, both.bound_ps, both.is_limit};
 }
 
 Solution ExactSolver::solve(const ExactOptions& options) const {
@@ -239,27 +265,38 @@ Solution ExactSolver::solve(const ExactOptions& options) const {
   solution.peak_bytes = problem_.ground_bytes;
   bool has_all = true;
   for (std::size_t i = 0; i < problem_.episodes.size(); ++i) {
-    Search search(problem_.episodes[i], floors_[i], options, solution.statistics);
-    search.run();
-    if (search.is_limit()) solution.end = SolveEnd::kLimit;
-    solution.bound_ps += search.bound_ps();
-    if (!search.path()) {
+    const EpisodeSolution found = solve_episode(i, options, solution.statistics);
+    if (!found.path && !found.is_limit) {
+      solution.end = SolveEnd::kInfeasible;
+      solution.paths.clear();
+      return solution;
+    }
+    if (found.is_limit) solution.end = SolveEnd::kLimit;
+    solution.bound_ps += found.bound_ps;
+    if (!found.path) {
       has_all = false;
       continue;
     }
-    solution.time_ps += search.ps();
-    solution.paths.push_back(*search.path());
-    solution.peak_bytes = std::max(solution.peak_bytes, measure(problem_.episodes[i], *search.path()).peak_bytes);
+    solution.time_ps += found.ps;
+    solution.paths.push_back(*found.path);
+    solution.peak_bytes = std::max(solution.peak_bytes, measure(problem_.episodes[i], *found.path).peak_bytes);
+    if (!problem_.forward_episodes.empty())
+      solution.peak_bytes =
+          std::max(solution.peak_bytes, measure(problem_.forward_episodes[i], *found.path).peak_bytes);
   }
   if (!has_all) solution.paths.clear();
   return solution;
 }
 
-std::vector<Path> ExactSolver::smallest_paths() const {
-  std::vector<Path> paths;
-  for (std::size_t i = 0; i < problem_.episodes.size(); ++i)
-    paths.push_back(floor_path(problem_.episodes[i], floors_[i]));
-  return paths;
+std::vector<std::vector<Path>> ExactSolver::smallest_paths() const {
+  std::vector<std::vector<Path>> all(problem_.forward_episodes.empty() ? 1 : 2);
+  for (std::size_t i = 0; i < problem_.episodes.size(); ++i) {
+    all[0].push_back(floor_path(problem_.episodes[i], floors_[i]));
+    if (problem_.forward_episodes.empty()) continue;
+    const Episode& forward = problem_.forward_episodes[i];
+    all[1].push_back(floor_path(forward, find_floors(forward)));
+  }
+  return all;
 }
 
 plan::Plan plan_of(const Space& space, const Problem& problem, const std::vector<Path>& paths) {

@@ -44,19 +44,30 @@ struct Solution {
   SolveStatistics statistics;
 };
 
+// The same of one episode.
+struct EpisodeSolution {
+  std::optional<Path> path;
+  std::int64_t ps = 0;
+  std::int64_t bound_ps = 0;
+  bool is_limit = false;
+};
+
 // A problem with its smallest peaks, for many budgets.
 class ExactSolver {
  public:
   explicit ExactSolver(Problem problem);
 
   const Problem& problem() const { return problem_; }
-  // The smallest peak of any path.
+  // The smallest peak of any path, or less where arcs of the forward count, too.
   std::int64_t smallest_peak_bytes() const { return smallest_peak_bytes_; }
   Solution solve(const ExactOptions& options) const;
-  // Paths with that peak, one by episode.
-  std::vector<Path> smallest_paths() const;
+  // Paths of low peaks, each one by episode: the first has the lowest; where there are arcs of the forward, too, others
+  // have the lowest there.
+  std::vector<std::vector<Path>> smallest_paths() const;
 
  private:
+  EpisodeSolution solve_episode(std::size_t episode, const ExactOptions& options, SolveStatistics& statistics) const;
+
   Problem problem_;
   std::vector<std::vector<std::int64_t>> floors_;  // by episode and state: the smallest peak from there
   std::int64_t smallest_peak_bytes_ = 0;

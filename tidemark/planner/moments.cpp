@@ -15,18 +15,20 @@ constexpr std::uint32_t kNever = plan::EventIndex::kNever;
 class Finder {
  public:
   Finder(const Step& step, const Space& space, std::span<const std::uint8_t> is_used,
-         const memory::WorkspaceTable* workspace, std::int64_t round_to_bytes)
+         const MomentsOptions& options)
       : step_(step),
         t_(step.tables()),
         space_(space),
         is_used_(is_used),
-        workspace_(workspace),
-        round_to_(round_to_bytes) {}
+        workspace_(options.workspace),
+        round_to_(options.round_to_bytes),
+        cuts_parked_(options.cut_parked) {}
 
   Moments run() {
     m_.event_count = static_cast<std::uint32_t>(t_.events.size());
     find_sizes();
     find_lifetimes();
+    cut_parked();
     find_levels();
     if (workspace_ != nullptr) find_extras();
     find_regular();
@@ -81,6 +83,83 @@ class Finder {
     for (auto& [storage, list] : m_.more_fixed) {
       list.push_back(m_.program[storage]);
       list = union_of(std::move(list));
+    }
+  }
+
+  // By event: where the innermost candidate around it ends; the event itself where there is none.
+  std::vector<std::uint32_t> find_innermost_ends() const {
+    std::vector<std::uint32_t> end(m_.event_count);
+    for (std::uint32_t at = 0; at < m_.event_count; ++at) end[at] = at;
+    for (std::size_t i = 0; i < space_.candidates.size(); ++i) {  // outer ones first
+      if (is_used_[i] == 0) continue;
+      const plan::EventRange& region = space_.candidates[i].region;
+      for (std::uint32_t at = region.begin; at < region.end; ++at) end[at] = region.end;
+    }
+    return end;
+  }
+
+  bool is_made_of_parameters(std::uint32_t storage) const {
+    const OpId op = space_.index.allocators[storage];
+    if (!op.has_value() || step_.inputs(step_[op]).empty()) return false;
+    const auto inputs = step_.inputs(step_[op]);
+    return std::all_of(inputs.begin(), inputs.end(), [&](TensorId input) {
+      return step_[step_[input].storage].role == Role::kParameter;
+    });
+  }
+
+  // By storage that is made of parameters and that nobody uses outside of the candidate it is made in: where that ends;
+  // 0 for others. What autograd hands out after the program's own hold does not count.
+  std::vector<std::uint32_t> find_cuts() const {
+    const std::vector<std::uint32_t> innermost = find_innermost_ends();
+    std::vector<std::uint32_t> cut(t_.storages.size(), 0);
+    for (std::uint32_t i = 0; i < cut.size(); ++i)
+      if (is_made_of_parameters(i)) cut[i] = innermost[end_of(space_.index.allocators[i])];
+    const auto use = [&](TensorId tensor, std::uint32_t at) {
+      const std::uint32_t storage = step_[tensor].storage.value();
+      if (at < m_.program[storage].end && innermost[at] > cut[storage]) cut[storage] = 0;
+    };
+    for (std::uint32_t at = 0; at < m_.event_count; ++at) {
+      const Event& event = t_.events[at];
+      if (event.kind == EventKind::kPack) use(t_.saves[event.id].tensor, at);
+      if (event.kind == EventKind::kEnter)
+        for (const TensorId input : step_.inputs(t_.calls[event.id])) use(input, at);
+      if (event.kind != EventKind::kEnd) continue;
+      for (const TensorId input : step_.inputs(t_.ops[event.id])) use(input, at);
+      for (const Output& output : step_.outputs(t_.ops[event.id])) use(output.tensor, at);
+    }
+    return cut;
+  }
+
+  std::uint32_t end_of(OpId op) const {
+    std::uint32_t at = space_.index.begins[op.index()] + 1;
+    while (t_.events[at].kind != EventKind::kEnd) ++at;
+    return at;
+  }
+
+  void cut_parked() {
+    m_.is_parked.assign(t_.storages.size(), 0);
+    m_.parked_before.assign(m_.event_count, 0);
+    m_.left_before.assign(m_.event_count, 0);
+    if (!cuts_parked_) return;
+    std::vector<std::uint32_t> backward_before(std::size_t{m_.event_count} + 1, 0);
+    PassId pass;
+    for (std::uint32_t at = 0; at < m_.event_count; ++at) {
+      if (t_.events[at].kind == EventKind::kPhase) pass = PassId(t_.events[at].id);
+      backward_before[at + 1] = backward_before[at] + (is_backward(pass) ? 1 : 0);
+    }
+    const std::vector<std::uint32_t> cut = find_cuts();
+    for (std::uint32_t i = 0; i < t_.storages.size(); ++i) {
+      Interval& life = m_.program[i];
+      if (cut[i] == 0 || cut[i] >= life.end || life.end == m_.event_count || m_.is_resized[i] != 0 || m_.more_fixed.contains(i)) continue;
+      if (backward_before[life.end] != backward_before[life.begin]) continue;
+      m_.is_parked[i] = 1;
+      m_.parked_before[cut[i]] += m_.bytes[i];
+      m_.left_before[life.end] += m_.bytes[i];
+      life.end = cut[i];
+    }
+    for (std::uint32_t at = 1; at < m_.event_count; ++at) {
+      m_.parked_before[at] += m_.parked_before[at - 1];
+      m_.left_before[at] += m_.left_before[at - 1];
     }
   }
 
@@ -283,6 +362,7 @@ class Finder {
   std::span<const std::uint8_t> is_used_;
   const memory::WorkspaceTable* workspace_;
   std::int64_t round_to_;
+  bool cuts_parked_;
   Moments m_;
   std::vector<std::uint32_t> ran_;  // by node
   std::vector<std::uint8_t> is_regular_;
@@ -340,8 +420,8 @@ bool Moments::is_always_fixed(std::uint32_t storage) const {
 }
 
 Moments find_moments(const Step& step, const Space& space, std::span<const std::uint8_t> is_used,
-                     const memory::WorkspaceTable* workspace, std::int64_t round_to_bytes) {
-  return Finder(step, space, is_used, workspace, round_to_bytes).run();
+                     const MomentsOptions& options) {
+  return Finder(step, space, is_used, options).run();
 }
 
 }  // namespace tidemark::planner

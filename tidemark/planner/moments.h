@@ -59,12 +59,30 @@ struct Moments {
   bool is_fixed_at(std::uint32_t storage, std::uint32_t event) const;
   bool is_always_fixed(std::uint32_t storage) const;
 
+  // Of storages whose lives were cut, see MomentsOptions: by storage, whether it is one; by event, the bytes of all that
+  // were cut up to it, and of those that the program has let go of since.
+  std::vector<std::uint8_t> is_parked;
+  std::vector<std::int64_t> parked_before;
+  std::vector<std::int64_t> left_before;
+
+  bool has_parked() const { return event_count > 0 && parked_before.back() > 0; }
+  // Bytes that `level` leaves out after an event.
+  std::int64_t parked_at(std::uint32_t event) const { return parked_before[event] - left_before[event]; }
+
   std::vector<Interval> program;                              // by storage
   std::map<std::uint32_t, std::vector<Interval>> more_fixed;  // by storage, where `program` is not all
 };
 
+struct MomentsOptions {
+  const memory::WorkspaceTable* workspace = nullptr;
+  std::int64_t round_to_bytes = 1;
+  // What the program holds on to for the rest of the forward after its last use (autocast does so with its casts of
+  // weights) is let go of after that use. Levels are then too low where it is there, by `parked_at`.
+  bool cut_parked = false;
+};
+
 // `is_used` says by candidate whether its unit is to be thought of at all.
 Moments find_moments(const step::Step& step, const Space& space, std::span<const std::uint8_t> is_used,
-                     const memory::WorkspaceTable* workspace, std::int64_t round_to_bytes);
+                     const MomentsOptions& options);
 
 }  // namespace tidemark::planner

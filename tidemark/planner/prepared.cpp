@@ -74,6 +74,7 @@ class Search {
       result_.statistics.passes += solution.statistics.passes;
       result_.statistics.longest_list = std::max(result_.statistics.longest_list, solution.statistics.longest_list);
       if (is_first) result_.bound_ps = is_whole_ ? solution.bound_ps : 0;
+      if (is_first && is_whole_ && solution.end == SolveEnd::kInfeasible) return infeasible();
       if (solution.paths.empty()) break;
       const Judged judged = p_.judge(plan_of(p_.space(), solver.problem(), solution.paths));
       note(judged);
@@ -237,22 +238,6 @@ bool has_few_paths(const Problem& problem) {
   return all <= kFew;
 }
 
-// Where everything may take many times as long.
-bool is_small_step(const step::Step& step, const Space& space) {
-  constexpr std::size_t kFewEvents = 1000;
-  constexpr std::size_t kFewCandidates = 12;
-  return step.tables().events.size() <= kFewEvents && space.candidates.size() <= kFewCandidates;
-}
-
-// In a small step, more may be tried both ways.
-Problem build_whole_problem(const step::Step& step, const Space& space, ProblemOptions options) {
-  constexpr std::size_t kManyConditions = 11;
-  Problem problem = build_problem(step, space, options);
-  if (problem.is_whole || !is_small_step(step, space)) return problem;
-  options.max_conditions = kManyConditions;
-  return build_problem(step, space, options);
-}
-
 }  // namespace
 
 ProblemOptions problem_options(const PlannerOptions& options) {
@@ -351,9 +336,11 @@ bool PreparedStep::is_better(const Judged& a, const Judged& b) const {
 std::int64_t PreparedStep::replay_work() const { return static_cast<std::int64_t>(step_.tables().events.size()); }
 
 void PreparedStep::find_smallest() {
-  Judged judged = judge(plan_of(space_, solver_->problem(), solver_->smallest_paths()));
-  if (judged.peak_bytes < smallest_.peak_bytes) smallest_ = judged;
-  known_.push_back(std::move(judged));
+  for (const std::vector<Path>& paths : solver_->smallest_paths()) {
+    Judged judged = judge(plan_of(space_, solver_->problem(), paths));
+    if (judged.peak_bytes < smallest_.peak_bytes) smallest_ = judged;
+    known_.push_back(std::move(judged));
+  }
   is_smallest_proved_ = solver_->problem().is_whole && options_.against != Against::kReserved &&
                         smallest_.peak_bytes == solver_->smallest_peak_bytes();
   constexpr std::int64_t kWork = 2'000'000;

@@ -69,11 +69,17 @@ struct Episode {
 
 struct Problem {
   std::vector<Episode> episodes;
+  // Empty, or the same arcs with the same groups as the forward sees them while *parked* tensors are there: those that
+  // the program holds for the rest of the forward, whatever a plan does (autocast's casts of weights). Here S has all of
+  // them, from where they are parked on, and saving one adds nothing; in `episodes` it has those that a plan keeps. A
+  // plan has to fit both.
+  std::vector<Episode> forward_episodes;
   std::int64_t ground_bytes = 0;  // the peak of what no plan can change
   // Whether every bound below is what a replay says of every plan. Otherwise peaks are at most what a replay says.
   bool is_exact = true;
   bool is_whole = true;            // false: some choices were left out, since there would have been too many
   std::int64_t pattern_count = 0;  // the most states at one place
+  std::int64_t parked_count = 0;   // tensors that were cut
 };
 
 }  // namespace tidemark::planner

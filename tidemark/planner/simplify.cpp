@@ -1,6 +1,8 @@
 #include "tidemark/planner/simplify.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -52,51 +54,63 @@ struct KeyHash {
   }
 };
 
-}  // namespace
-
-void simplify(Episode& episode) {
-  const std::vector<std::int64_t> floors = find_floors(episode);
-  const std::uint32_t last = episode.state_count - 1;
+// `sides` have the same states and arcs but for bytes.
+void simplify(std::span<Episode* const> sides) {
+  const Episode& first = *sides[0];
+  std::vector<std::vector<std::int64_t>> floors;
+  for (const Episode* side : sides) floors.push_back(find_floors(*side));
+  const std::uint32_t last = first.state_count - 1;
   // By state: the one that stands for it, never an earlier one, so that arcs still lead to later states.
-  std::vector<std::uint32_t> stands(episode.state_count, last);
+  std::vector<std::uint32_t> stands(first.state_count, last);
   std::unordered_map<std::vector<std::int64_t>, std::uint32_t, KeyHash> known;
   for (std::uint32_t state = last; state-- > 0;) {
     std::vector<std::int64_t> key;
-    const std::uint32_t begin = episode.first_arc[state];
-    const std::uint32_t end = episode.first_arc[state + 1];
-    for (std::uint32_t a = begin; a < end; ++a) {
-      Arc& arc = episode.arcs[a];
-      if (floors[arc.to] != kNoPath) forget_what_cannot_matter(arc, floors[arc.to]);
-      arc.to = stands[arc.to];
-      write(arc, key);
-    }
-    if (end - begin == 1 && does_nothing(episode.arcs[begin]))
-      stands[state] = episode.arcs[begin].to;
-    else
-      stands[state] = known.emplace(std::move(key), state).first->second;
+    const std::uint32_t begin = first.first_arc[state];
+    const std::uint32_t end = first.first_arc[state + 1];
+    bool is_nothing = end - begin == 1;
+    for (std::uint32_t a = begin; a < end; ++a)
+      for (std::size_t i = 0; i < sides.size(); ++i) {
+        Arc& arc = sides[i]->arcs[a];
+        if (floors[i][arc.to] != kNoPath) forget_what_cannot_matter(arc, floors[i][arc.to]);
+        arc.to = stands[arc.to];
+        write(arc, key);
+        is_nothing = is_nothing && does_nothing(arc);
+      }
+    stands[state] = is_nothing ? first.arcs[begin].to : known.emplace(std::move(key), state).first->second;
   }
 
   // Numbered anew in the same order, as far as they can be reached.
-  std::vector<std::uint8_t> is_reached(episode.state_count, 0);
+  std::vector<std::uint8_t> is_reached(first.state_count, 0);
   is_reached[stands[0]] = 1;
   is_reached[last] = 1;
-  std::vector<std::uint32_t> number(episode.state_count, 0);
-  Episode result;
-  result.state_count = 0;
+  std::vector<std::uint32_t> number(first.state_count, 0);
+  std::vector<Episode> results(sides.size());
+  for (Episode& result : results) result.state_count = 0;
   for (std::uint32_t state = 0; state <= last; ++state) {
     if (is_reached[state] == 0) continue;
-    number[state] = result.state_count++;
-    result.first_arc.push_back(static_cast<std::uint32_t>(result.arcs.size()));
-    if (state == last) break;
-    for (std::uint32_t a = episode.first_arc[state]; a < episode.first_arc[state + 1]; ++a) {
-      is_reached[episode.arcs[a].to] = 1;
-      result.arcs.push_back(std::move(episode.arcs[a]));
-      result.arcs.back().from = number[state];
+    number[state] = results[0].state_count;
+    for (std::uint32_t a = first.first_arc[state]; state < last && a < first.first_arc[state + 1]; ++a)
+      is_reached[first.arcs[a].to] = 1;
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      ++results[i].state_count;
+      results[i].first_arc.push_back(static_cast<std::uint32_t>(results[i].arcs.size()));
+      for (std::uint32_t a = first.first_arc[state]; state < last && a < first.first_arc[state + 1]; ++a) {
+        results[i].arcs.push_back(std::move(sides[i]->arcs[a]));
+        results[i].arcs.back().from = number[state];
+      }
     }
   }
-  result.first_arc.push_back(static_cast<std::uint32_t>(result.arcs.size()));
-  for (Arc& arc : result.arcs) arc.to = number[arc.to];
-  episode = std::move(result);
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    results[i].first_arc.push_back(static_cast<std::uint32_t>(results[i].arcs.size()));
+    for (Arc& arc : results[i].arcs) arc.to = number[arc.to];
+  }
+  for (std::size_t i = 0; i < sides.size(); ++i) *sides[i] = std::move(results[i]);
 }
+
+}  // namespace
+
+void simplify(Episode& episode) { simplify(std::array{&episode}); }
+
+void simplify(Episode& episode, Episode& forward) { simplify(std::array{&episode, &forward}); }
 
 }  // namespace tidemark::planner

@@ -11,4 +11,7 @@ namespace tidemark::planner {
 
 void simplify(Episode& episode);
 
+// The same for an episode and its forward, which keep the same states and arcs.
+void simplify(Episode& episode, Episode& forward);
+
 }  // namespace tidemark::planner

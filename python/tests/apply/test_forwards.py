@@ -1,5 +1,6 @@
 """The forwards of classes: inherited ones, and ones that somebody else exchanges while a plan is applied."""
 
+import gc
 import pytest
 import torch
 from torch import nn
@@ -105,6 +106,7 @@ def test_a_forward_that_calls_itself(kind, calls, helpers):
 
 
 def test_a_class_whose_forward_somebody_else_exchanges(step, helpers):
+    gc.collect()  # models that other tests have left, with what was applied to them
     plan = tidemark.Plan([(calls_of(step, "block")[0], [])], step=step)
     own = Block.__dict__["forward"]
     plain, _, plain_step = helpers.small_training(Model)

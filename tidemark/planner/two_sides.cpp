@@ -1,0 +1,529 @@
+#include "tidemark/planner/two_sides.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "tidemark/planner/floors.h"
+#include "tidemark/planner/narrow.h"
+#include "tidemark/planner/ways.h"
+
+namespace tidemark::planner {
+
+namespace {
+
+constexpr int kQuarters = 4;
+constexpr std::array<int, 3> kParts = {0, 2, 4};  // the mixtures that give bounds
+constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kBeam = 256;
+constexpr std::int64_t kBeamWork = 5'000'000;
+constexpr std::int64_t kFirstStep = 4096;  // targets are above the bound by one part in so many, at first
+constexpr std::int64_t kLeastStep = 100'000;
+constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leaves nothing out
+
+std::int64_t mixed(std::int64_t here, std::int64_t forward, int part) {
+  if (part == 0) return here;
+  if (part == kQuarters) return forward;
+  if (here == kNoPeak || forward == kNoPeak) return kNoPeak;
+  const Int128 sum = static_cast<Int128>(here) * (kQuarters - part) + static_cast<Int128>(forward) * part;
+  const Int128 floor = sum >= 0 ? sum / kQuarters : -((-sum + kQuarters - 1) / kQuarters);
+  return static_cast<std::int64_t>(floor);
+}
+
+// Both sides with the same arcs and groups left open.
+struct Sides {
+  Episode here;
+  Episode forward;
+  std::vector<NarrowedArc> origin;  // by arc
+};
+
+// What bounds the time of the way to a state, from one mixture.
+struct View {
+  int part = 0;
+  Episode episode;
+  std::vector<std::int64_t> floors;
+  std::vector<Convex> ways;  // by state
+};
+
+View view_of(const Sides& sides, int part, std::int64_t budget_bytes) {
+  View view{part, mixture(sides.here, sides.forward, part), {}, {}};
+  view.floors = find_floors(view.episode);
+  if (view.floors[0] <= budget_bytes) view.ways = find_ways(view.episode, view.floors, budget_bytes);
+  return view;
+}
+
+// By state: how much more the forward's S is than the other one, at least and at most, on all ways there.
+struct Parked {
+  std::vector<std::int64_t> least;
+  std::vector<std::int64_t> most;
+};
+
+Parked find_parked(const Sides& sides) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 60;
+  Parked parked{std::vector<std::int64_t>(sides.here.state_count, kFar),
+                std::vector<std::int64_t>(sides.here.state_count, -kFar)};
+  parked.least[0] = parked.most[0] = 0;
+  for (std::size_t a = 0; a < sides.here.arcs.size(); ++a) {  // by the state they come from
+    const Arc& arc = sides.here.arcs[a];
+    if (parked.least[arc.from] == kFar) continue;
+    std::int64_t least = sides.forward.arcs[a].keep_bytes - arc.keep_bytes;
+    std::int64_t most = least;
+    for (std::size_t j = 0; j < arc.groups.size(); ++j) {
+      const std::int64_t more = sides.forward.arcs[a].groups[j].bytes - arc.groups[j].bytes;
+      least += std::min<std::int64_t>(more, 0);
+      most += std::max<std::int64_t>(more, 0);
+    }
+    parked.least[arc.to] = std::min(parked.least[arc.to], parked.least[arc.from] + least);
+    parked.most[arc.to] = std::max(parked.most[arc.to], parked.most[arc.from] + most);
+  }
+  return parked;
+}
+
+struct PassResult {
+  std::optional<Path> path;
+  bool is_whole = true;  // false: stopped at the work limit, or lists were cut
+  std::int64_t ps = 0;
+  std::int64_t next_ps = Convex::kNotEnough;  // the smallest time that was turned away
+};
+
+// One pass from the last state to the first; see Sweep.
+class Pass {
+ public:
+  Pass(const Sides& sides, const std::vector<View>& views, std::int64_t budget_bytes)
+      : s_(sides), views_(views), parked_(find_parked(sides)), budget_(budget_bytes) {}
+
+  PassResult run(std::int64_t target_ps, std::size_t width, std::int64_t max_work) {
+    target_ = target_ps;
+    width_ = width;
+    stop_ = max_work;
+    lists_.assign(s_.here.state_count, {});
+    lists_.back().push_back({});
+    for (std::uint32_t state = s_.here.state_count - 1; state-- > 0;) {
+      std::vector<Entry> all;
+      for (std::uint32_t a = s_.here.first_arc[state]; a < s_.here.first_arc[state + 1]; ++a) add_arc(a, all);
+      for (Entry& entry : all) level(entry, state);
+      lists_[state] = undominated(std::move(all));
+      if (lists_[state].size() > width_) shorten(lists_[state]);
+      longest_ = std::max(longest_, lists_[state].size());
+      if (work_ > stop_) return {std::nullopt, false, 0, next_};
+    }
+    PassResult result{std::nullopt, !was_cut_, 0, next_};
+    const Entry* best = nullptr;
+    for (const Entry& entry : lists_[0])
+      if (std::max(entry.peak, entry.forward) <= budget_ && (best == nullptr || is_cheaper(entry, *best)))
+        best = &entry;
+    if (best == nullptr) return result;
+    result.ps = best->ps;
+    result.path = path_from(*best);
+    return result;
+  }
+
+  std::int64_t work() const { return work_; }
+  std::size_t longest() const { return longest_; }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
+
+  // A path from somewhere to the end; see Sweep::Entry. `least_ps` bounds the whole path.
+  struct Entry {
+    std::int64_t peak = kNoPeak;
+    std::int64_t forward = kNoPeak;
+    std::int64_t ps = 0;
+    std::int64_t inner = kNoPeak;
+    std::int64_t kept = 0;
+    std::int64_t least_ps = 0;
+    std::int32_t units = 0;
+    std::uint32_t next = kNone;
+    std::uint32_t saved = kNone;
+    std::uint32_t arc = kNone;
+  };
+
+  struct SavedLink {
+    std::uint32_t group = 0;
+    std::uint32_t before = kNone;
+  };
+
+  static bool is_cheaper(const Entry& a, const Entry& b) { return a.ps != b.ps ? a.ps < b.ps : a.units < b.units; }
+
+  // What is kept before is at most what either side leaves, and the sides differ by what may be parked at most: a peak
+  // that the other side hides is as good as the highest one that it would hide.
+  void level(Entry& entry, std::uint32_t state) const {
+    if (entry.forward != kNoPeak) entry.peak = std::max(entry.peak, entry.forward + parked_.least[state]);
+    if (entry.peak != kNoPeak) entry.forward = std::max(entry.forward, entry.peak - parked_.most[state]);
+  }
+
+  // Nothing in it is as good as another in every respect: both peaks, time and, within an arc, the recompute.
+  std::vector<Entry> undominated(std::vector<Entry> list) const {
+    std::sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) {
+      if (a.peak != b.peak) return a.peak < b.peak;
+      if (a.forward != b.forward) return a.forward < b.forward;
+      if (a.ps != b.ps) return a.ps < b.ps;
+      if (a.units != b.units) return a.units < b.units;
+      return std::pair(a.arc, a.next) < std::pair(b.arc, b.next);
+    });
+    std::map<std::int64_t, const Entry*> stairs;  // by the forward's peak, ever cheaper
+    std::vector<Entry> result;
+    result.reserve(list.size());
+    for (const Entry& entry : list) {
+      const auto after = stairs.upper_bound(entry.forward);
+      if (after != stairs.begin() && !is_cheaper(entry, *std::prev(after)->second)) continue;
+      result.push_back(entry);
+      auto at = stairs.insert_or_assign(entry.forward, &result.back()).first;
+      for (++at; at != stairs.end() && !is_cheaper(*at->second, entry);) at = stairs.erase(at);
+    }
+    return result;
+  }
+
+  // The same in the middle of an arc whose recompute matters.
+  std::vector<Entry> undominated_inside(const Arc& arc, std::vector<Entry> list) const {
+    for (Entry& entry : list) entry.inner = std::max(entry.inner, entry.peak);
+    std::sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) {
+      if (a.peak != b.peak) return a.peak < b.peak;
+      if (a.forward != b.forward) return a.forward < b.forward;
+      if (a.inner != b.inner) return a.inner < b.inner;
+      if (a.ps != b.ps) return a.ps < b.ps;
+      if (a.units != b.units) return a.units < b.units;
+      if (a.kept != b.kept) return a.kept < b.kept;
+      return std::pair(a.next, a.saved) < std::pair(b.next, b.saved);
+    });
+    std::vector<Entry> result;
+    for (const Entry& entry : list) {
+      bool is_worse = false;
+      for (std::size_t i = result.size(); i-- > 0 && !is_worse;) {
+        const Entry& other = result[i];
+        is_worse = other.forward <= entry.forward && other.inner <= entry.inner && other.kept <= entry.kept &&
+                   !is_cheaper(entry, other) && (!arc.needs_saved || other.saved != kNone || entry.saved == kNone);
+      }
+      if (!is_worse) result.push_back(entry);
+    }
+    return result;
+  }
+
+  void shorten(std::vector<Entry>& list) {
+    was_cut_ = true;
+    std::vector<std::pair<std::int64_t, std::uint32_t>> order;
+    for (std::uint32_t i = 0; i < list.size(); ++i) order.emplace_back(list[i].least_ps, i);
+    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(width_), order.end());
+    order.resize(width_);
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::vector<Entry> kept;
+    for (const auto& [ps, i] : order) kept.push_back(list[i]);
+    list = std::move(kept);
+  }
+
+  Path path_from(const Entry& first) const {
+    Path path;
+    const Entry* entry = &first;
+    while (entry->arc != kNone) {
+      ArcUse use{entry->arc, {}};
+      for (std::uint32_t link = entry->saved; link != kNone; link = links_[link].before)
+        use.saved.push_back(links_[link].group);  // the first group was added last
+      path.push_back(std::move(use));
+      entry = &lists_[s_.here.arcs[entry->arc].to][entry->next];
+    }
+    return path;
+  }
+
+  // What a group costs at least when bytes cost what they do in a piece of the way's function: sums of those before.
+  const std::vector<std::int64_t>& rest_of(std::size_t v, std::size_t piece) {
+    std::vector<std::vector<std::int64_t>>& pieces = rest_[v];
+    if (piece >= pieces.size()) pieces.resize(piece + 1);
+    std::vector<std::int64_t>& sums = pieces[piece];
+    if (!sums.empty()) return sums;
+    const std::vector<Convex::Corner>& corners = views_[v].ways[state_].corners();
+    const bool is_last = piece + 1 == corners.size();
+    const std::int64_t ps = is_last ? 0 : corners[piece].ps - corners[piece + 1].ps;
+    const std::int64_t bytes = is_last ? 1 : corners[piece + 1].bytes - corners[piece].bytes;
+    sums.push_back(0);
+    for (const ArcGroup& group : views_[v].episode.arcs[arc_].groups) {
+      const Int128 saved = static_cast<Int128>(ps) * group.bytes / bytes;
+      sums.push_back(sums.back() + (saved < group.time_ps ? static_cast<std::int64_t>(saved) : group.time_ps));
+    }
+    return sums;
+  }
+
+  // Whether a path with this entry, and the groups before `j` still open, may fit and take at most the target.
+  bool may_do(Entry& entry, std::size_t j) {
+    std::int64_t ps = entry.ps;
+    for (std::size_t v = 0; v < views_.size(); ++v) {
+      const View& view = views_[v];
+      const Convex& way = view.ways[state_];
+      const std::int64_t peak = mixed(entry.peak, entry.forward, view.part);
+      const std::int64_t own = mixed(std::max(entry.inner, own_), own_forward_, view.part);
+      // A mixture is rounded down, so that there may be a byte less room than this.
+      const std::int64_t room = budget_ - peak;
+      const std::int64_t own_room = budget_ - own;
+      if (way.is_empty() || std::min(room, own_room) < way.least_bytes()) return false;
+      const std::size_t piece = way.piece_at(room);
+      ps = std::max(ps, entry.ps + rest_of(v, piece)[j] + way.at(piece, room));
+      if (own_room < room) ps = std::max(ps, entry.ps + way.at(own_room));
+    }
+    entry.least_ps = ps;
+    if (ps <= target_) return true;
+    next_ = std::min(next_, ps);
+    return false;
+  }
+
+  static bool has_recompute(const Arc& arc) {
+    if (arc.needs_saved) return true;
+    for (const ArcGap& gap : arc.before)
+      if (gap.recompute_bytes != kNoPeak) return true;
+    return std::any_of(arc.groups.begin(), arc.groups.end(),
+                       [](const ArcGroup& group) { return group.inside_bytes != kNoPeak; });
+  }
+
+  void add_arc(std::uint32_t a, std::vector<Entry>& all) {
+    const Arc& arc = s_.here.arcs[a];
+    const Arc& forward = s_.forward.arcs[a];
+    if (lists_[arc.to].empty()) return;
+    arc_ = a;
+    state_ = arc.from;
+    rest_.assign(views_.size(), {});
+    own_ = least_peak(arc);
+    own_forward_ = least_peak(forward);
+    const bool is_inner = has_recompute(arc);
+    std::int64_t own = arc.tail_bytes;
+    if (!arc.before.empty()) own = std::max(own, arc.before.back().recompute_bytes);
+    std::vector<Entry> list;
+    for (std::uint32_t i = 0; i < lists_[arc.to].size(); ++i) {
+      const Entry& after = lists_[arc.to][i];
+      Entry entry;
+      entry.peak = after.peak == kNoPeak ? kNoPeak : after.peak + arc.keep_bytes;
+      entry.forward = after.forward == kNoPeak ? kNoPeak : after.forward + forward.keep_bytes;
+      if (!arc.before.empty()) entry.peak = std::max(entry.peak, arc.before.back().forward_bytes);
+      if (!forward.before.empty()) entry.forward = std::max(entry.forward, forward.before.back().forward_bytes);
+      entry.ps = after.ps + arc.base_ps;
+      entry.inner = is_inner ? own : kNoPeak;
+      entry.units = after.units + (arc.is_unit() ? 1 : 0);
+      entry.next = i;
+      entry.arc = a;
+      if (may_do(entry, arc.groups.size())) list.push_back(entry);
+    }
+    for (std::size_t j = arc.groups.size(); j-- > 0 && !list.empty() && work_ <= stop_;) {
+      list = add_group(arc, forward, j, list, is_inner);
+      if (list.size() > width_) shorten(list);
+    }
+    work_ += static_cast<std::int64_t>(list.size());
+    for (Entry& entry : list) {
+      if (arc.needs_saved && entry.saved == kNone) continue;
+      entry.peak = std::max({entry.peak, entry.inner, own});
+      entry.forward = std::max(entry.forward, forward.tail_bytes);
+      entry.inner = kNoPeak;
+      entry.kept = 0;
+      if (may_do(entry, 0)) all.push_back(entry);
+    }
+  }
+
+  std::vector<Entry> add_group(const Arc& arc, const Arc& forward, std::size_t j, const std::vector<Entry>& list,
+                               bool is_inner) {
+    const ArcGroup& group = arc.groups[j];
+    std::vector<Entry> made;
+    made.reserve(2 * list.size());
+    const auto add = [&](Entry& entry) {
+      ++work_;
+      if (arc.before[j].recompute_bytes != kNoPeak)
+        entry.inner = std::max(entry.inner, arc.before[j].recompute_bytes + entry.kept);
+      entry.peak = std::max(entry.peak, arc.before[j].forward_bytes);
+      entry.forward = std::max(entry.forward, forward.before[j].forward_bytes);
+      if (!may_do(entry, j)) return false;
+      made.push_back(entry);
+      return true;
+    };
+    for (const Entry& entry : list) {
+      Entry again = entry;
+      again.ps += group.time_ps;
+      if (group.inside_bytes != kNoPeak) again.inner = std::max(again.inner, group.inside_bytes + again.kept);
+      add(again);
+      Entry saved = entry;
+      if (saved.peak != kNoPeak) saved.peak += group.bytes;
+      if (saved.forward != kNoPeak) saved.forward += forward.groups[j].bytes;
+      saved.kept += group.bytes;
+      if (!add(saved)) continue;
+      links_.push_back({static_cast<std::uint32_t>(j), entry.saved});
+      made.back().saved = static_cast<std::uint32_t>(links_.size()) - 1;
+    }
+    return is_inner ? undominated_inside(arc, std::move(made)) : undominated(std::move(made));
+  }
+
+  const Sides& s_;
+  const std::vector<View>& views_;
+  Parked parked_;
+  std::int64_t budget_;
+  std::int64_t target_ = 0;
+  std::int64_t next_ = Convex::kNotEnough;
+  std::size_t width_ = 0;
+  std::int64_t stop_ = 0;
+  bool was_cut_ = false;
+  std::int64_t work_ = 0;
+  std::size_t longest_ = 0;
+  std::vector<std::vector<Entry>> lists_;  // by state
+  std::vector<SavedLink> links_;
+  // Of the arc in hand.
+  std::uint32_t arc_ = 0;
+  std::uint32_t state_ = 0;
+  std::int64_t own_ = kNoPeak;  // what its peak is at least
+  std::int64_t own_forward_ = kNoPeak;
+  std::vector<std::vector<std::vector<std::int64_t>>> rest_;  // by view and piece
+};
+
+class Search {
+ public:
+  Search(const Episode& episode, const Episode& forward, const TwoSidesOptions& options)
+      : sides_{episode, forward, {}}, budget_(options.budget_bytes), max_work_(options.max_work) {
+    result_.bound_ps = options.bound_ps;
+    for (const int part : kParts) {
+      views_.push_back(view_of(sides_, part, budget_));
+      if (views_.back().ways.empty()) return;  // nothing fits
+    }
+    for (const View& view : views_) {
+      bounds_.emplace_back(view.episode, view.floors, budget_,
+                           find_prices(view.episode, view.floors, budget_, view.ways));
+      raise_bound(bounds_.back().bound_ps());
+    }
+  }
+
+  TwoSidesResult run() {
+    if (bounds_.size() < kParts.size()) {
+      result_.bound_ps = Convex::kNotEnough;
+      return std::move(result_);
+    }
+    std::int64_t step = std::max(kLeastStep, result_.bound_ps / kFirstStep);
+    while (result_.bound_ps < result_.ps && !result_.is_limit) {
+      const std::int64_t target = std::min(result_.bound_ps + std::min(step, kFree - result_.bound_ps), result_.ps - 1);
+      step = step < kFree / 2 ? 2 * step : step;
+      try_target(target);
+    }
+    if (!result_.path && result_.bound_ps < Convex::kNotEnough) pass(narrow(kFree), kFree, kBeam, kBeamWork * kBeam);
+    return std::move(result_);
+  }
+
+ private:
+  struct Narrow {
+    Sides sides;
+    std::int64_t next_ps = Convex::kNotEnough;
+  };
+
+  void raise_bound(std::int64_t ps) { result_.bound_ps = std::clamp(ps, result_.bound_ps, result_.ps); }
+
+  // What some mixture says goes above the target is decided the other way.
+  Narrow narrow(std::int64_t target_ps) const {
+    Narrow result;
+    std::vector<Narrowed> narrowed;
+    for (const Bounds& bounds : bounds_) {
+      narrowed.push_back(bounds.narrow(target_ps));
+      result.next_ps = std::min(result.next_ps, narrowed.back().next_ps);
+    }
+    const Episode& whole = sides_.here;
+    // By arc: in how many mixtures it is left, and by group in how many it is open or saved.
+    std::vector<std::uint8_t> left(whole.arcs.size(), 0);
+    std::vector<std::vector<std::pair<std::uint8_t, std::uint8_t>>> says(whole.arcs.size());
+    for (std::size_t a = 0; a < whole.arcs.size(); ++a) says[a].resize(whole.arcs[a].groups.size());
+    for (const Narrowed& one : narrowed)
+      for (const NarrowedArc& origin : one.origin) {
+        ++left[origin.arc];
+        for (const std::uint32_t group : origin.open) ++says[origin.arc][group].first;
+        for (const std::uint32_t group : origin.saved) ++says[origin.arc][group].second;
+      }
+    const auto all = static_cast<std::uint8_t>(kParts.size());
+    for (Episode* side : {&result.sides.here, &result.sides.forward}) {
+      side->state_count = whole.state_count;
+      side->first_arc.assign(whole.state_count + 1, 0);
+    }
+    for (std::uint32_t a = 0; a < whole.arcs.size(); ++a) {
+      if (left[a] != all) continue;
+      NarrowedArc origin{a, {}, {}};
+      std::vector<std::int8_t> decided;
+      bool is_possible = true;
+      for (std::uint32_t g = 0; g < says[a].size(); ++g) {
+        const auto [open, saved] = says[a][g];
+        const int again = all - open - saved;
+        if (again > 0 && saved > 0) is_possible = false;
+        decided.push_back(open == all ? std::int8_t{-1} : saved > 0 ? std::int8_t{1} : std::int8_t{0});
+        if (open == all) origin.open.push_back(g);
+        if (open != all && saved > 0) origin.saved.push_back(g);
+      }
+      if (!is_possible) continue;
+      Arc here = decide_groups(whole.arcs[a], decided);
+      if (here.needs_saved && here.groups.empty()) continue;
+      ++result.sides.here.first_arc[here.from + 1];
+      result.sides.here.arcs.push_back(std::move(here));
+      result.sides.forward.arcs.push_back(decide_groups(sides_.forward.arcs[a], decided));
+      result.sides.origin.push_back(std::move(origin));
+    }
+    for (std::uint32_t i = 0; i < whole.state_count; ++i)
+      result.sides.here.first_arc[i + 1] += result.sides.here.first_arc[i];
+    result.sides.forward.first_arc = result.sides.here.first_arc;
+    return result;
+  }
+
+  // Whether everything up to the target was looked at.
+  bool pass(const Narrow& narrowed, std::int64_t target, std::size_t width, std::int64_t max_work) {
+    std::vector<View> views;
+    for (const int part : kParts) {
+      views.push_back(view_of(narrowed.sides, part, budget_));
+      if (views.back().ways.empty()) {
+        raise_bound(std::max(target + 1, narrowed.next_ps));
+        return true;
+      }
+    }
+    Pass pass(narrowed.sides, views, budget_);
+    const PassResult found = pass.run(target, width, max_work);
+    result_.work += pass.work();
+    ++result_.passes;
+    result_.longest_list = std::max(result_.longest_list, static_cast<std::int64_t>(pass.longest()));
+    if (found.path && found.ps < result_.ps) {
+      result_.ps = found.ps;
+      result_.path = Narrowed{narrowed.sides.here, narrowed.sides.origin, 0}.widened(*found.path);
+    }
+    if (!found.is_whole) return false;
+    raise_bound(found.path ? result_.ps : std::max(target + 1, std::min(found.next_ps, narrowed.next_ps)));
+    return true;
+  }
+
+  void try_target(std::int64_t target) {
+    const Narrow narrowed = narrow(target);
+    const std::int64_t left = max_work_ - result_.work;
+    // A quick look first: what it finds makes the next target lower.
+    if (pass(narrowed, target, kBeam, std::max(left, kBeamWork))) return;
+    if (result_.ps <= target) return;
+    if (left <= 0 || !pass(narrowed, target, kAny, max_work_ - result_.work)) {
+      result_.is_limit = true;
+      for (std::int64_t more = std::max(kLeastStep, target / 64); !result_.path && more < kFree / 8; more *= 8)
+        pass(narrow(target + more), target + more, kBeam, kBeamWork);
+    }
+  }
+
+  Sides sides_;
+  std::int64_t budget_;
+  std::int64_t max_work_;
+  std::vector<View> views_;
+  std::vector<Bounds> bounds_;
+  TwoSidesResult result_;
+};
+
+}  // namespace
+
+Episode mixture(const Episode& episode, const Episode& forward, int part) {
+  if (part == 0) return episode;
+  if (part == kQuarters) return forward;
+  Episode result = episode;
+  for (std::size_t a = 0; a < result.arcs.size(); ++a) {
+    Arc& arc = result.arcs[a];
+    const Arc& other = forward.arcs[a];
+    arc.tail_bytes = mixed(least_peak(arc), least_peak(other), part);
+    arc.keep_bytes = mixed(arc.keep_bytes, other.keep_bytes, part);
+    for (std::size_t j = 0; j < arc.groups.size(); ++j) {
+      arc.groups[j].bytes = mixed(arc.groups[j].bytes, other.groups[j].bytes, part);
+      arc.groups[j].inside_bytes = kNoPeak;
+    }
+    std::fill(arc.before.begin(), arc.before.end(), ArcGap());
+  }
+  return result;
+}
+
+TwoSidesResult find_cheapest(const Episode& episode, const Episode& forward, const TwoSidesOptions& options) {
+  return Search(episode, forward, options).run();
+}
+
+}  // namespace tidemark::planner

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tidemark/planner/convex.h"
+#include "tidemark/planner/path.h"
+#include "tidemark/planner/problem.h"
+
+namespace tidemark::planner {
+
+// The cheapest path that fits on two sides: in an episode, and in the same episode as the forward sees it while parked
+// tensors are there (Problem::forward_episodes). The search is that of exact.h with two peaks instead of one: a path
+// from a state to the end is told by its peak on either side and its time, and bounds come from each side and from
+// mixtures of both, which a path that fits both sides fits, too.
+
+struct TwoSidesOptions {
+  std::int64_t budget_bytes = 0;
+  std::int64_t max_work = 0;  // entries
+  std::int64_t bound_ps = 0;  // that is known
+};
+
+struct TwoSidesResult {
+  std::optional<Path> path;
+  std::int64_t ps = Convex::kNotEnough;
+  std::int64_t bound_ps = 0;  // no path that fits is faster; kNotEnough: none fits
+  bool is_limit = false;
+  std::int64_t work = 0;
+  std::int64_t passes = 0;
+  std::int64_t longest_list = 0;
+};
+
+TwoSidesResult find_cheapest(const Episode& episode, const Episode& forward, const TwoSidesOptions& options);
+
+// The episode whose bytes lie between those of the two sides, `part` quarters of the way to the forward's: what a path
+// comes to in it is at most the same mixture of its two peaks.
+Episode mixture(const Episode& episode, const Episode& forward, int part);
+
+}  // namespace tidemark::planner
