@@ -17,8 +17,14 @@ class GroupBound {
   virtual std::int64_t take_work() = 0;       // cells made since it was last asked
 
   virtual std::int64_t to_state(std::uint32_t state, std::int64_t bytes) = 0;
-  // The arc that is asked about next, and for which bytes. Arcs from later states first cost least.
-  virtual void enter(std::uint32_t arc, std::int64_t least_bytes, std::int64_t most_bytes) = 0;
+  // The arc that is asked about next. Arcs from later states first cost least.
+  struct Entered {
+    std::uint32_t arc = 0;
+    std::int64_t least_bytes = 0;  // that are asked about
+    std::int64_t most_bytes = 0;
+    std::size_t ways = 0;  // about how many questions come for each group
+  };
+  virtual void enter(const Entered& entered) = 0;
   virtual std::int64_t to_arc(std::int64_t bytes) const = 0;
   virtual std::int64_t to_group(std::size_t group, std::int64_t bytes) const = 0;  // with the arc's groups before it
 };

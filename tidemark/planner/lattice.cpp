@@ -245,8 +245,8 @@ const LatticeRow& Lattice::row(std::uint32_t state) {
   return rows_[state - begin_[block]];
 }
 
-void Lattice::enter(std::uint32_t arc, std::int64_t least_bytes, std::int64_t most_bytes) {
-  within_ = within(episode_->arcs[arc], units_of(least_bytes), units_of(most_bytes));
+void Lattice::enter(const Entered& entered) {
+  within_ = within(episode_->arcs[entered.arc], units_of(entered.least_bytes), units_of(entered.most_bytes));
 }
 
 std::vector<LatticeRow> Lattice::within(const Arc& arc, std::int64_t least_units, std::int64_t most_units) {

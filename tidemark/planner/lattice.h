@@ -50,7 +50,7 @@ class Lattice final : public GroupBound {
   std::int64_t known_ps() const override { return target_ps_; }
   std::int64_t take_work() override { return std::exchange(work_, 0); }
   std::int64_t to_state(std::uint32_t state, std::int64_t bytes) override { return at(row(state), bytes); }
-  void enter(std::uint32_t arc, std::int64_t least_bytes, std::int64_t most_bytes) override;
+  void enter(const Entered& entered) override;
   std::int64_t to_arc(std::int64_t bytes) const override { return at(within_[0], bytes); }
   std::int64_t to_group(std::size_t group, std::int64_t bytes) const override { return at(within_[group], bytes); }
   const LatticeRow& row(std::uint32_t state);

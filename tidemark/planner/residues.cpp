@@ -23,7 +23,7 @@ Int128 scaled(std::int64_t ps) { return static_cast<Int128>(ps) << kPriceBits; }
 
 // The same figures on every processor, in fewer steps where it has wider registers.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-__attribute__((target_clones("avx2", "default")))
+__attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 void take_cheaper(const double* again, double again_cost, const double* saved, double saved_cost, double* out,
                   std::int64_t count) {
@@ -295,13 +295,14 @@ void Residues::close(Costs& costs, std::int64_t unit_cost) const {
 
 // With the price that holds on the arc. What is kept before is at most what the arc and all after it leave room for: by
 // what the price falls, every unit less than that counts.
+// `costs` is for what changes.
 ResidueRow Residues::entered(const Arc& arc, const ResidueRow& row, Costs& costs) const {
-  costs = *row.cost;
   ResidueRow result = row;
-  result.cost = &costs;
   result.unit_cost = unit_cost_[arc.to];
   const std::int64_t fall = row.unit_cost - result.unit_cost;
   if (fall == 0) return result;
+  costs = *row.cost;
+  result.cost = &costs;
   const std::int64_t most = most_units(arc);
   result.base -= static_cast<Int128>(fall) * most;
   std::int64_t left = floor_mod(most - row.first, count_);
@@ -369,17 +370,18 @@ ResidueRow Residues::join(const std::vector<std::uint32_t>& arcs, const ResidueR
   all.assign(static_cast<std::size_t>(count_), std::numeric_limits<double>::infinity());
   for (const std::uint32_t a : arcs) {
     const Arc& arc = episode_->arcs[a];
-    entered(arc, rows_[arc.from], in);
+    const Costs* source = entered(arc, rows_[arc.from], in).cost;
     for (const ArcGroup& group : arc.groups) {
       if (group.bytes < unit_) continue;  // saved for nothing
-      take_group(in, group, unit_cost_[arc.to], out);
+      take_group(*source, group, unit_cost_[arc.to], out);
       std::swap(in, out);
+      source = &in;
     }
     const ResidueRow end = end_of(arc);
     const std::int64_t shift = floor_mod(first.first - end.first, count_);
     const auto more = static_cast<double>(static_cast<std::int64_t>(end.base - first.base));
-    take_cheaper(all.data(), 0, in.data() + shift, more, all.data(), count_ - shift);
-    take_cheaper(all.data() + count_ - shift, 0, in.data(), more, all.data() + count_ - shift, shift);
+    take_cheaper(all.data(), 0, source->data() + shift, more, all.data(), count_ - shift);
+    take_cheaper(all.data() + count_ - shift, 0, source->data(), more, all.data() + count_ - shift, shift);
     work_ += count_;
   }
   const double least = *std::min_element(all.begin(), all.end());  // numbers stay small
@@ -389,22 +391,85 @@ ResidueRow Residues::join(const std::vector<std::uint32_t>& arcs, const ResidueR
   return row;
 }
 
+std::int64_t Residues::place_of(const ResidueRow& row, std::int64_t units) const {
+  return floor_mod(units - row.first, count_);
+}
+
+std::int64_t Residues::ps_of(const ResidueRow& row, double row_cost, std::int64_t units) const {
+  const Int128 cost =
+      row.base + static_cast<std::int64_t>(row_cost) - static_cast<Int128>(row.unit_cost) * units;
+  if (cost <= 0) return 0;
+  // A division of 64 bits takes a fraction of one of 128.
+  const Int128 up = cost + scale_ - 1;
+  if (const auto narrow = static_cast<std::int64_t>(up); narrow == up) return narrow / scale_;
+  return static_cast<std::int64_t>(up / scale_);
+}
+
 std::int64_t Residues::at(const ResidueRow& row, std::int64_t bytes) const {
   if (row.is_empty()) return Convex::kNotEnough;
   const std::int64_t units = floor_div(bytes - row.rest, unit_);
-  const std::int64_t i = floor_mod(units - row.first, count_);
-  const Int128 cost = row.base + static_cast<std::int64_t>((*row.cost)[static_cast<std::size_t>(i)]) -
-                      static_cast<Int128>(row.unit_cost) * units;
-  return cost <= 0 ? 0 : static_cast<std::int64_t>((cost + scale_ - 1) / scale_);
+  return ps_of(row, (*row.cost)[static_cast<std::size_t>(place_of(row, units))], units);
 }
 
-void Residues::enter(std::uint32_t arc_index, std::int64_t /*least_bytes*/, std::int64_t /*most_bytes*/) {
+std::int64_t Residues::to_group(std::size_t group, std::int64_t bytes) const {
+  if (!is_asked_singly_) return at(within_rows_[group], bytes);
+  const ResidueRow& row = rows_[entered_];
+  const std::int64_t units = floor_div(bytes - row.rest, unit_);
+  return ps_of(row, cost_with(group, place_of(row, units)), units);
+}
+
+// What take_group() would have made of the row at one place, with the groups before `group`. All numbers are whole, so
+// that the order of sums makes no difference.
+double Residues::cost_with(std::size_t group, std::int64_t place) const {
+  if (group == 0) return (*rows_[entered_].cost)[static_cast<std::size_t>(place)];
+  const Turn& turn = turns_[group - 1];
+  const double again = cost_with(group - 1, place) + turn.again;
+  if (turn.places < 0) return again;
+  const std::int64_t before = place - turn.places;
+  return std::min(again, cost_with(group - 1, before < 0 ? before + count_ : before) + turn.saved);
+}
+
+// Whether the questions about an arc take less time one by one than rows do, which are made for all places at once and
+// so take an eighth of the time for each.
+bool Residues::is_few(const Arc& arc, std::size_t ways) const {
+  constexpr std::size_t kMostGroups = 10;
+  constexpr std::int64_t kAtOnce = 8;
+  if (arc.groups.size() > kMostGroups || rows_[arc.from].unit_cost != unit_cost_[arc.to]) return false;
+  std::int64_t cells = 0;  // of rows
+  std::int64_t looks = 0;  // at single places
+  std::int64_t one = 1;
+  for (const ArcGroup& group : arc.groups)
+    if (group.bytes >= unit_) {
+      cells += count_;
+      looks += one *= 2;
+    }
+  return looks > 0 && kAtOnce * looks * static_cast<std::int64_t>(ways) < cells;
+}
+
+void Residues::ask_singly(const Arc& arc) {
+  is_asked_singly_ = true;
+  turns_.clear();
+  for (const ArcGroup& group : arc.groups) {
+    if (group.bytes < unit_) {
+      turns_.push_back({-1, 0, 0});  // saved for nothing
+      continue;
+    }
+    const std::int64_t units = group.bytes / unit_;
+    turns_.push_back({units % count_, static_cast<double>(group.time_ps) * static_cast<double>(scale_),
+                      static_cast<double>(units) * static_cast<double>(unit_cost_[arc.to])});
+  }
+  work_ += std::int64_t{1} << turns_.size();
+}
+
+void Residues::enter(const Entered& entered) {
   constexpr std::int64_t kMostKept = std::int64_t{1} << 22;  // cells
-  const Arc& arc = episode_->arcs[arc_index];
+  const Arc& arc = episode_->arcs[entered.arc];
   const ResidueRow& from = rows_[arc.from];
   entered_ = arc.from;
   within_rows_.assign(arc.groups.size() + 1, {});
+  is_asked_singly_ = false;
   if (!leads_on(arc)) return;
+  if (is_few(arc, entered.ways)) return ask_singly(arc);
   const Key key = key_of(arc);
   auto found = within_.find(key);
   if (found == within_.end()) {
@@ -417,7 +482,7 @@ void Residues::enter(std::uint32_t arc_index, std::int64_t /*least_bytes*/, std:
       return within_costs_[within_count_++];
     };
     found = within_.emplace(key, std::vector<ResidueRow>{}).first;
-    ResidueRow row = entered(arc, from, next());
+    ResidueRow row = this->entered(arc, from, next());
     row.base -= from.base;
     row.first = 0;
     found->second.push_back(row);

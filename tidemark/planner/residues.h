@@ -59,9 +59,9 @@ class Residues final : public GroupBound {
   std::int64_t known_ps() const override { return Convex::kNotEnough - 1; }
   std::int64_t take_work() override { return std::exchange(work_, 0); }
   std::int64_t to_state(std::uint32_t state, std::int64_t bytes) override { return at(rows_[state], bytes); }
-  void enter(std::uint32_t arc, std::int64_t least_bytes, std::int64_t most_bytes) override;
+  void enter(const Entered& entered) override;
   std::int64_t to_arc(std::int64_t bytes) const override { return at(rows_[entered_], bytes); }
-  std::int64_t to_group(std::size_t group, std::int64_t bytes) const override { return at(within_rows_[group], bytes); }
+  std::int64_t to_group(std::size_t group, std::int64_t bytes) const override;
 
  private:
   using Costs = std::vector<double>;
@@ -71,6 +71,11 @@ class Residues final : public GroupBound {
   bool choose_units(const Bounds& bounds, const ResidueOptions& options);
   void fill();
   std::int64_t at(const ResidueRow& row, std::int64_t bytes) const;
+  std::int64_t place_of(const ResidueRow& row, std::int64_t units) const;
+  std::int64_t ps_of(const ResidueRow& row, double cost, std::int64_t units) const;
+  double cost_with(std::size_t group, std::int64_t place) const;
+  bool is_few(const Arc& arc, std::size_t ways) const;
+  void ask_singly(const Arc& arc);
   std::int64_t most_units(const Arc& arc) const;  // that may be kept before it
   bool leads_on(const Arc& arc) const;
   Key key_of(const Arc& arc) const;
@@ -103,6 +108,14 @@ class Residues final : public GroupBound {
   std::map<Key, std::vector<ResidueRow>> within_;
   std::uint32_t entered_ = 0;            // the first state of the arc in hand
   std::vector<ResidueRow> within_rows_;  // of it, by group
+  // Or, where little is asked about the arc: its row, and what each group does to a cost.
+  struct Turn {
+    std::int64_t places = 0;
+    double again = 0;
+    double saved = 0;
+  };
+  bool is_asked_singly_ = false;
+  std::vector<Turn> turns_;
 };
 
 }  // namespace tidemark::planner

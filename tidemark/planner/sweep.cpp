@@ -147,7 +147,7 @@ bool Sweep::may_do(const Arc& arc, const Convex& way, const Entry& entry, std::s
 // The bound of whole groups takes long to prepare for an arc, and many arcs are out without it.
 void Sweep::enter() {
   if (!to_enter_) return;
-  groups_->enter(to_enter_->arc, to_enter_->least_bytes, to_enter_->most_bytes);
+  groups_->enter(*to_enter_);
   to_enter_.reset();
 }
 
@@ -177,7 +177,7 @@ void Sweep::add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& al
   if (groups_ != nullptr) {  // peaks ascend
     const std::int64_t most_peak = std::max(lists_[arc.to].back().peak + arc.keep_bytes, forward);
     const std::int64_t least_peak = lists_[arc.to].front().peak + arc.keep_bytes;
-    to_enter_ = {a, budget_ - most_peak, budget_ - least_peak};
+    to_enter_ = {a, budget_ - most_peak, budget_ - least_peak, lists_[arc.to].size()};
   }
   for (std::uint32_t i = 0; i < lists_[arc.to].size(); ++i) {
     const Entry& after = lists_[arc.to][i];

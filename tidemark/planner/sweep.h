@@ -52,12 +52,6 @@ class Sweep {
     std::uint32_t arc = kNone;
   };
 
-  struct ToEnter {  // for GroupBound::enter
-    std::uint32_t arc = 0;
-    std::int64_t least_bytes = 0;
-    std::int64_t most_bytes = 0;
-  };
-
   struct SavedLink {
     std::uint32_t group = 0;
     std::uint32_t before = kNone;
@@ -81,7 +75,7 @@ class Sweep {
   std::int64_t budget_;
   std::vector<std::uint8_t> is_flat_;  // by arc
   const std::vector<Convex>& way_;     // by state
-  std::optional<ToEnter> to_enter_;    // the arc in hand, as long as its bound was not asked for
+  std::optional<GroupBound::Entered> to_enter_;  // the arc in hand, as long as its bound was not asked for
   std::int64_t target_ = 0;
   std::int64_t own_ = kNoPeak;  // what the peak of the arc in hand is at least
   std::int64_t next_ = 0;
