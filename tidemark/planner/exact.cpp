@@ -221,6 +221,17 @@ class Search {
   bool is_limit_ = false;
 };
 
+EpisodeSolution solve_alone(const Episode& episode, const std::vector<std::int64_t>& floors,
+                            const ExactOptions& options, SolveStatistics& statistics) {
+  SolveStatistics own;
+  Search search(episode, floors, options, own);
+  search.run();
+  statistics.work += own.work;
+  statistics.passes += own.passes;
+  statistics.longest_list = std::max(statistics.longest_list, own.longest_list);
+  return {search.path(), search.ps(), search.bound_ps(), search.is_limit()};
+}
+
 }  // namespace
 
 ExactSolver::ExactSolver(Problem problem) : problem_(std::move(problem)) {
@@ -238,19 +249,32 @@ ExactSolver::ExactSolver(Problem problem) : problem_(std::move(problem)) {
   }
 }
 
-// The cheapest path of one episode, on both of its sides if it has two.
+// The cheapest path of one episode, on both of its sides if it has two. Each side alone has the sharper bounds, and the
+// cheapest path there often fits the other side, too.
 EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& options,
                                            SolveStatistics& statistics) const {
-  Search search(problem_.episodes[i], floors_[i], options, statistics);
-  search.run();
-  EpisodeSolution found{search.path(), search.ps(), search.bound_ps(), search.is_limit()};
+  const Episode& episode = problem_.episodes[i];
+  ExactOptions rest = options;  // micro-batches share what is allowed
+  rest.max_work -= statistics.work;
+  EpisodeSolution found = solve_alone(episode, floors_[i], rest, statistics);
   if (problem_.forward_episodes.empty()) return found;
   const Episode& forward = problem_.forward_episodes[i];
-  const auto fits = [&](const Path& path) { return measure(forward, path).peak_bytes <= options.budget_bytes; };
-  if (found.path && fits(*found.path)) return found;
+  const auto fits = [&](const Episode& side, const Path& path) {
+    return measure(side, path).peak_bytes <= options.budget_bytes;
+  };
+  if (found.path && fits(forward, *found.path)) return found;
+  std::int64_t bound_ps = found.bound_ps;
+  const Sides sides = fitting_sides(episode, forward, options.budget_bytes);
+  const std::vector<std::int64_t> forward_floors = find_floors(sides.forward);
+  if (forward_floors[0] <= options.budget_bytes) {
+    found = solve_alone(sides.forward, forward_floors, options, statistics);
+    if (found.path) found.path = sides.widened(*found.path);
+    if (found.path && fits(episode, *found.path)) return found;
+    bound_ps = std::max(bound_ps, found.bound_ps);
+  }
   TwoSidesResult both = find_cheapest(
-      problem_.episodes[i], forward,
-      {.budget_bytes = options.budget_bytes, .max_work = options.max_work, .bound_ps = found.bound_ps});
+      episode, forward,
+      {.budget_bytes = options.budget_bytes, .max_work = options.max_work, .bound_ps = bound_ps});
   statistics.work += both.work;
   statistics.passes += both.passes;
   statistics.longest_list = std::max(statistics.longest_list, both.longest_list);

@@ -99,21 +99,44 @@ class Finder {
   }
 
   bool is_made_of_parameters(std::uint32_t storage) const {
-    const OpId op = space_.index.allocators[storage];
-    if (!op.has_value() || step_.inputs(step_[op]).empty()) return false;
-    const auto inputs = step_.inputs(step_[op]);
-    return std::all_of(inputs.begin(), inputs.end(), [&](TensorId input) {
+    const auto inputs = step_.inputs(step_[space_.index.allocators[storage]]);
+    return !inputs.empty() && std::all_of(inputs.begin(), inputs.end(), [&](TensorId input) {
       return step_[step_[input].storage].role == Role::kParameter;
     });
   }
 
-  // By storage that is made of parameters and that nobody uses outside of the candidate it is made in: where that ends;
-  // 0 for others. What autograd hands out after the program's own hold does not count.
-  std::vector<std::uint32_t> find_cuts() const {
+  // By event: how many events of backward passes come before it. The same number means the same forward.
+  std::vector<std::uint32_t> count_backward() const {
+    std::vector<std::uint32_t> before(std::size_t{m_.event_count} + 1, 0);
+    PassId pass;
+    for (std::uint32_t at = 0; at < m_.event_count; ++at) {
+      if (t_.events[at].kind == EventKind::kPhase) pass = PassId(t_.events[at].id);
+      before[at + 1] = before[at] + (is_backward(pass) ? 1 : 0);
+    }
+    return before;
+  }
+
+  // By storage that nobody uses outside of the candidate it is made in, and that the program holds all the same: where
+  // that ends; 0 for others. Either it is made of parameters, or it outlasts all candidates of the forward. What autograd
+  // hands out after the program's own hold is no use.
+  std::vector<std::uint32_t> find_cuts(const std::vector<std::uint32_t>& backward_before) const {
     const std::vector<std::uint32_t> innermost = find_innermost_ends();
+    std::map<std::uint32_t, std::uint32_t> last_end;  // of candidates, by forward
+    for (std::size_t i = 0; i < space_.candidates.size(); ++i) {
+      if (is_used_[i] == 0) continue;
+      const plan::EventRange& region = space_.candidates[i].region;
+      std::uint32_t& end = last_end[backward_before[region.begin]];
+      end = std::max(end, region.end);
+    }
     std::vector<std::uint32_t> cut(t_.storages.size(), 0);
-    for (std::uint32_t i = 0; i < cut.size(); ++i)
-      if (is_made_of_parameters(i)) cut[i] = innermost[end_of(space_.index.allocators[i])];
+    for (std::uint32_t i = 0; i < cut.size(); ++i) {
+      const Interval& life = m_.program[i];
+      if (!space_.index.allocators[i].has_value() || life.end == m_.event_count) continue;
+      if (backward_before[life.end] != backward_before[life.begin]) continue;
+      const auto last = last_end.find(backward_before[life.begin]);
+      if (last == last_end.end()) continue;
+      if (life.end > last->second || is_made_of_parameters(i)) cut[i] = innermost[end_of(space_.index.allocators[i])];
+    }
     const auto use = [&](TensorId tensor, std::uint32_t at) {
       const std::uint32_t storage = step_[tensor].storage.value();
       if (at < m_.program[storage].end && innermost[at] > cut[storage]) cut[storage] = 0;
@@ -141,17 +164,10 @@ class Finder {
     m_.parked_before.assign(m_.event_count, 0);
     m_.left_before.assign(m_.event_count, 0);
     if (!cuts_parked_) return;
-    std::vector<std::uint32_t> backward_before(std::size_t{m_.event_count} + 1, 0);
-    PassId pass;
-    for (std::uint32_t at = 0; at < m_.event_count; ++at) {
-      if (t_.events[at].kind == EventKind::kPhase) pass = PassId(t_.events[at].id);
-      backward_before[at + 1] = backward_before[at] + (is_backward(pass) ? 1 : 0);
-    }
-    const std::vector<std::uint32_t> cut = find_cuts();
+    const std::vector<std::uint32_t> cut = find_cuts(count_backward());
     for (std::uint32_t i = 0; i < t_.storages.size(); ++i) {
       Interval& life = m_.program[i];
-      if (cut[i] == 0 || cut[i] >= life.end || life.end == m_.event_count || m_.is_resized[i] != 0 || m_.more_fixed.contains(i)) continue;
-      if (backward_before[life.end] != backward_before[life.begin]) continue;
+      if (cut[i] == 0 || cut[i] >= life.end || m_.is_resized[i] != 0 || m_.more_fixed.contains(i)) continue;
       m_.is_parked[i] = 1;
       m_.parked_before[cut[i]] += m_.bytes[i];
       m_.left_before[life.end] += m_.bytes[i];

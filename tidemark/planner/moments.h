@@ -77,7 +77,8 @@ struct MomentsOptions {
   const memory::WorkspaceTable* workspace = nullptr;
   std::int64_t round_to_bytes = 1;
   // What the program holds on to for the rest of the forward after its last use (autocast does so with its casts of
-  // weights) is let go of after that use. Levels are then too low where it is there, by `parked_at`.
+  // weights, and so do caches of keys and values) is let go of after that use. Levels are then too low where it is
+  // there, by `parked_at`.
   bool cut_parked = false;
 };
 

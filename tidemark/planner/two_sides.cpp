@@ -21,6 +21,7 @@ constexpr std::int64_t kBeamWork = 5'000'000;
 constexpr std::int64_t kFirstStep = 4096;  // targets are above the bound by one part in so many, at first
 constexpr std::int64_t kLeastStep = 100'000;
 constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leaves nothing out
+constexpr std::int64_t kComparedPerEntry = 32;          // comparisons of two entries take so much less time
 
 std::int64_t mixed(std::int64_t here, std::int64_t forward, int part) {
   if (part == 0) return here;
@@ -31,12 +32,47 @@ std::int64_t mixed(std::int64_t here, std::int64_t forward, int part) {
   return static_cast<std::int64_t>(floor);
 }
 
-// Both sides with the same arcs and groups left open.
-struct Sides {
-  Episode here;
-  Episode forward;
-  std::vector<NarrowedArc> origin;  // by arc
-};
+// By arc: whether a path that takes it may fit, as far as one side tells.
+std::vector<std::uint8_t> find_fitting(const Episode& episode, std::int64_t budget_bytes) {
+  const std::vector<std::int64_t> floors = find_floors(episode);
+  std::vector<std::int64_t> least_kept(episode.state_count, kNoPath);
+  least_kept[0] = 0;
+  std::vector<std::uint8_t> fits(episode.arcs.size(), 0);
+  for (std::size_t a = 0; a < episode.arcs.size(); ++a) {  // by the state they come from
+    const Arc& arc = episode.arcs[a];
+    if (least_kept[arc.from] == kNoPath || floors[arc.to] == kNoPath) continue;
+    if (floor_of(arc, floors[arc.to]) > budget_bytes - least_kept[arc.from]) continue;
+    fits[a] = 1;
+    least_kept[arc.to] = std::min(least_kept[arc.to], least_kept[arc.from] + arc.keep_bytes);
+  }
+  return fits;
+}
+
+}  // namespace
+
+Sides fitting_sides(const Episode& episode, const Episode& forward, std::int64_t budget_bytes) {
+  const std::vector<std::uint8_t> fits = find_fitting(episode, budget_bytes);
+  const std::vector<std::uint8_t> fits_forward = find_fitting(forward, budget_bytes);
+  Sides sides;
+  sides.here.state_count = sides.forward.state_count = episode.state_count;
+  sides.here.first_arc.assign(episode.state_count + 1, 0);
+  for (std::uint32_t a = 0; a < episode.arcs.size(); ++a) {
+    if (fits[a] == 0 || fits_forward[a] == 0) continue;
+    NarrowedArc origin{a, {}, {}};
+    for (std::uint32_t g = 0; g < episode.arcs[a].groups.size(); ++g) origin.open.push_back(g);
+    sides.origin.push_back(std::move(origin));
+    sides.here.arcs.push_back(episode.arcs[a]);
+    sides.forward.arcs.push_back(forward.arcs[a]);
+    ++sides.here.first_arc[episode.arcs[a].from + 1];
+  }
+  for (std::uint32_t i = 0; i < episode.state_count; ++i) sides.here.first_arc[i + 1] += sides.here.first_arc[i];
+  sides.forward.first_arc = sides.here.first_arc;
+  return sides;
+}
+
+Path Sides::widened(const Path& path) const { return Narrowed{here, origin, 0}.widened(path); }
+
+namespace {
 
 // What bounds the time of the way to a state, from one mixture.
 struct View {
@@ -175,9 +211,17 @@ class Pass {
     return result;
   }
 
-  // The same in the middle of an arc whose recompute matters.
-  std::vector<Entry> undominated_inside(const Arc& arc, std::vector<Entry> list) const {
-    for (Entry& entry : list) entry.inner = std::max(entry.inner, entry.peak);
+  // The same before group `j` of an arc whose recompute matters.
+  std::vector<Entry> undominated_inside(const Arc& arc, std::size_t j, std::vector<Entry> list) {
+    // The highest that the recompute may still come to, without what is saved. The peak is certain: what is below it, and
+    // stays there, makes no difference.
+    std::int64_t highest = kNoPeak;
+    for (std::size_t i = 0; i < j; ++i)
+      highest = std::max({highest, arc.before[i].recompute_bytes, arc.groups[i].inside_bytes});
+    for (Entry& entry : list) {
+      entry.inner = std::max(entry.inner, entry.peak);
+      if (entry.peak != kNoPeak) entry.kept = std::max(entry.kept, entry.peak - highest);
+    }
     std::sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) {
       if (a.peak != b.peak) return a.peak < b.peak;
       if (a.forward != b.forward) return a.forward < b.forward;
@@ -188,15 +232,17 @@ class Pass {
       return std::pair(a.next, a.saved) < std::pair(b.next, b.saved);
     });
     std::vector<Entry> result;
+    std::int64_t compared = 0;
     for (const Entry& entry : list) {
       bool is_worse = false;
-      for (std::size_t i = result.size(); i-- > 0 && !is_worse;) {
+      for (std::size_t i = result.size(); i-- > 0 && !is_worse; ++compared) {
         const Entry& other = result[i];
         is_worse = other.forward <= entry.forward && other.inner <= entry.inner && other.kept <= entry.kept &&
                    !is_cheaper(entry, other) && (!arc.needs_saved || other.saved != kNone || entry.saved == kNone);
       }
       if (!is_worse) result.push_back(entry);
     }
+    work_ += compared / kComparedPerEntry;
     return result;
   }
 
@@ -343,7 +389,7 @@ class Pass {
       links_.push_back({static_cast<std::uint32_t>(j), entry.saved});
       made.back().saved = static_cast<std::uint32_t>(links_.size()) - 1;
     }
-    return is_inner ? undominated_inside(arc, std::move(made)) : undominated(std::move(made));
+    return is_inner ? undominated_inside(arc, j, std::move(made)) : undominated(std::move(made));
   }
 
   const Sides& s_;
@@ -370,7 +416,9 @@ class Pass {
 class Search {
  public:
   Search(const Episode& episode, const Episode& forward, const TwoSidesOptions& options)
-      : sides_{episode, forward, {}}, budget_(options.budget_bytes), max_work_(options.max_work) {
+      : sides_(fitting_sides(episode, forward, options.budget_bytes)),
+        budget_(options.budget_bytes),
+        max_work_(options.max_work) {
     result_.bound_ps = options.bound_ps;
     for (const int part : kParts) {
       views_.push_back(view_of(sides_, part, budget_));
@@ -474,7 +522,7 @@ class Search {
     result_.longest_list = std::max(result_.longest_list, static_cast<std::int64_t>(pass.longest()));
     if (found.path && found.ps < result_.ps) {
       result_.ps = found.ps;
-      result_.path = Narrowed{narrowed.sides.here, narrowed.sides.origin, 0}.widened(*found.path);
+      result_.path = sides_.widened(narrowed.sides.widened(*found.path));
     }
     if (!found.is_whole) return false;
     raise_bound(found.path ? result_.ps : std::max(target + 1, std::min(found.next_ps, narrowed.next_ps)));

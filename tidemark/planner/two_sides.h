@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tidemark/planner/convex.h"
+#include "tidemark/planner/narrow.h"
 #include "tidemark/planner/path.h"
 #include "tidemark/planner/problem.h"
 
@@ -14,6 +15,18 @@ namespace tidemark::planner {
 // tensors are there (Problem::forward_episodes). The search is that of exact.h with two peaks instead of one: a path
 // from a state to the end is told by its peak on either side and its time, and bounds come from each side and from
 // mixtures of both, which a path that fits both sides fits, too.
+
+// Both sides, with the same arcs and groups left open.
+struct Sides {
+  Episode here;
+  Episode forward;
+  std::vector<NarrowedArc> origin;  // by arc: in the whole episode
+
+  Path widened(const Path& path) const;  // through that
+};
+
+// Without the arcs that do not fit on one of the sides: they would make bounds of the other lower.
+Sides fitting_sides(const Episode& episode, const Episode& forward, std::int64_t budget_bytes);
 
 struct TwoSidesOptions {
   std::int64_t budget_bytes = 0;
