@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import tidemark  # noqa: E402
-from tidemark._calibrate import overheads  # noqa: E402
+from tidemark._calibrate import op_call, overheads  # noqa: E402
 from tidemark._calibrate.rerun import Rerun  # noqa: E402
 
 
@@ -16,8 +16,9 @@ from tidemark._calibrate.rerun import Rerun  # noqa: E402
 def _hurry():
     """Nobody looks at how long anything took."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overheads, "_ROUNDS", 3)
+        patch.setattr(overheads, "_ROUNDS", (3, 3))
         patch.setattr(overheads, "_BETWEEN_BYTES", 1 << 10)
+        patch.setattr(overheads, "_ALL_BYTES", 1 << 12)
         yield
 
 
@@ -50,6 +51,7 @@ def test_every_op_gets_a_time(step, path):
     assert rows.pop("checkpoint save")[0] >= 0
     for kind in ("forward", "backward", "optimizer"):
         assert rows.pop(f"op overhead {kind}")[0] >= 0
+        assert rows.pop(f"view overhead {kind}")[0] >= 0
     assert rows.keys() == {tidemark.workspace_key(step, op.id) for op in step.ops}
     assert all(median > 0 and spread >= 0 for median, spread in rows.values())
     assert file["name"] == "mine"
@@ -314,6 +316,79 @@ def test_what_calling_costs_is_not_counted():
     list of 200 in which no call is counted: one millisecond less a two-hundredth."""
     ticks = iter(range(0, 10**15, 10**6))
     assert overheads.call_ns(lambda: next(ticks)) == 10**6 - 10**6 // 200
+
+
+@pytest.mark.parametrize(
+    "counts, times, shares",
+    [
+        ([(4, 0), (5, 10)], [80, 130], (20, 3)),  # 4 * 20 and 5 * 20 + 10 * 3
+        ([(4, 0), (5, 10)], [80, 80], (17, 0)),  # views below nothing: (4 * 80 + 5 * 80) / (4 * 4 + 5 * 5)
+        ([(4, 0), (5, 10)], [-8, 100], (0, 10)),  # ops below nothing
+        ([(4, 0), (5, 0)], [80, 100], (20, 0)),  # optimizers have no views
+        ([(4, 0), (5, 10)], [-80, -80], (0, 0)),
+    ],
+)
+def test_what_is_around_ops_is_shared_between_ops_and_views(counts, times, shares):
+    assert overheads._shares(counts, times) == shares
+
+
+def test_views_have_an_overhead_of_their_own(step, path):
+    """And as much as other ops where the file was written before they had."""
+    file = json.loads(path.read_text())
+    rows = {row[0]: row for row in file["measured"]["ops"]}
+    rows["op overhead forward"][1], rows["view overhead forward"][1] = 5_000_000, 1_000_000
+    path.write_text(json.dumps(file))
+    del file["measured"]["ops"][file["measured"]["ops"].index(rows["view overhead forward"])]
+    older = path.parent / "older.json"
+    older.write_text(json.dumps(file))
+    view, relu = (next(op.id for op in step.ops if op.name == f"aten.{name}.default") for name in ("t", "relu"))
+    for device, of_view in (path, 1), (older, 5):
+        cost = tidemark.price(step, str(device))
+        for op, more in (view, of_view), (relu, 5):
+            assert cost.ops["ms"][op] == pytest.approx(rows[tidemark.workspace_key(step, op)][1] / 1e6 + more)
+
+
+def test_the_steps_own_ops_run_between(step):
+    """One with work at a time, views before it, and from the start again where only the optimizer is left."""
+    ran = []
+
+    class Watching(Rerun):
+        def _run(self, op, times):
+            super()._run(op, times)
+            ran.append(op)
+
+    works = tidemark._core.op_works(step, [op.id for op in step.ops])
+    worked = {op.id for op, work in zip(step.ops, works) if not work.startswith("free")}
+    trained = [op.id for op in step.ops if step.passes[op.pass_].kind != "optimizer"]
+    run = Watching(step, "cpu", time.perf_counter_ns)
+    between = overheads.Between("cpu", step, run)
+    count = len(worked & set(trained))
+    for turn in range(1, count + 2):
+        between()
+        assert ran[-1] in worked
+        assert len(worked & set(ran)) == min(turn, count)
+    first = trained[: trained.index(max(worked & set(trained))) + 1]
+    assert ran[: len(first)] == first
+    assert ran[len(first) :] == first[: len(ran) - len(first)]
+    between.close()
+    assert set(run._storages) == set(run._kept)  # what the walk had made is gone
+
+
+def test_something_else_passes_between_where_no_step_does():
+    parts = overheads.Between._scratch("cpu")
+    for _ in range(5):
+        next(parts)
+    assert [int(part[0]) for part in parts.gi_frame.f_locals["parts"]] == [2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn"])
+def test_made_up_numbers_differ(dtype):
+    """Kernels that branch on values are quicker on equal ones."""
+    flat = torch.zeros(64, dtype=getattr(torch, dtype))
+    op_call.make_up_floats(flat)
+    found = flat.float()
+    assert len(found.unique()) > 8
+    assert 0 < found.min() and found.max() < 0.1
 
 
 def test_prices_come_from_the_file(step, path):

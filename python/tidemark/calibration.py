@@ -25,6 +25,7 @@ from . import _core
 
 if TYPE_CHECKING:
     from ._calibrate.passes import Passes
+    from ._calibrate.rerun import Rerun
     from ._core import Step
 
 # Tensors of an op are used in turn, in as many sets as exceed this together: in a step, too, most of what an op reads is no
@@ -84,6 +85,7 @@ def calibrate(
     from ._calibrate import overheads
     from ._calibrate.device_file import Table
     from ._calibrate.passes import Passes
+    from ._calibrate.rerun import Rerun
     from ._calibrate.resident_memory import keep_freed_memory
 
     now = _CLOCKS[clock]
@@ -101,20 +103,25 @@ def calibrate(
     with bar, _saved_at_the_end(table), torch.random.fork_rng([] if device == "cpu" else None), torch.no_grad(), _flushed_denormals():
         bar.note("what ops and checkpoints cost beside themselves")
         call = overheads.call_ns(now) if device == "cpu" else 0
-        if "checkpoint save" not in table.rows:
-            rows = overheads.time_regions(device, now)
+        is_new = "checkpoint save" not in table.rows
+        run = Rerun(step, device, now) if (missing or is_new) and _fits(step, device) else None
+        if is_new:
+            between = overheads.Between(device, step, run)
+            rows = overheads.time_regions(device, now, between)
             if device == "cpu":
-                rows |= overheads.time_op_overheads(now, call)
+                rows |= overheads.time_op_overheads(now, call, between)
+            between.close()
             for key, row in rows.items():
                 table.add(key, *row)
-        if missing and _fits(step, device):
+        if missing and run is not None:
             with Passes(target, table.machine, step.fingerprint) as passes:
-                for key, (median, spread) in _time_in_order(step, device, seconds_per_op * len(missing), now, bar, passes).items():
+                for key, (median, spread) in _time_in_order(step, run, seconds_per_op * len(missing), bar, passes).items():
                     if key in missing:
                         table.add(key, max(1, median - call), spread)
                         del missing[key]
                 table.save()
                 passes.done = True
+        run = None  # and what it holds
         for key, op in missing.items():
             bar.show(op.name)
             found = _time_op(step, op, device, seconds_per_op, now)
@@ -161,16 +168,12 @@ def _fits(step: Step, device: str) -> bool:
     return _core.simulate(step).peak_bytes <= _MOST_MEMORY * there
 
 
-def _time_in_order(
-    step: Step, device: str, seconds: float, now: Callable[[], int], bar: _Bar, passes: Passes
-) -> dict[str, tuple[int, int]]:
+def _time_in_order(step: Step, run: Rerun, seconds: float, bar: _Bar, passes: Passes) -> dict[str, tuple[int, int]]:
     """By key: the mean over the ops that have it of each one's median, and the same of half the distance between its
     quartiles, in nanoseconds. Ops that could not be run are missing. `passes` has those of an earlier call, and keeps
     those of this one."""
     from ._calibrate.overheads import row_of
-    from ._calibrate.rerun import Rerun
 
-    run = Rerun(step, device, now)
     is_warm = False
     while passes.count < _PASSES[0] - 1 or (passes.count < _PASSES[1] - 1 and passes.seconds < seconds):
         began = time.perf_counter()

@@ -239,6 +239,26 @@ TEST(StepCost, OverheadIsAddedToEachOp) {
   EXPECT_EQ(after.all.measured_ps + after.all.modelled_ps, after.all.time_ps);
 }
 
+// Views may have an overhead of their own. Tables of older versions have none.
+TEST(StepCost, OverheadOfViewsIsTheirOwn) {
+  const Step step = small_gpt();
+  device::Device device = device::find_device("cpu");
+  device.measured = {{op_key(step, OpId(0)), 10'000, 0}};
+  const StepCost before = price_step(step, device);
+  device.measured.push_back({"op overhead forward", 3'000, 0});
+  device.measured.push_back({"view overhead forward", 40, 0});
+  const StepCost after = price_step(step, device);
+  int views = 0;
+  for (std::size_t i = 0; i < after.ops.size(); ++i) {
+    const PassKind kind = step[step.tables().ops[i].pass].kind;
+    const bool is_forward = kind != PassKind::kBackward && kind != PassKind::kOptimizer;
+    const bool is_view = after.family[i] == Family::kFree;
+    EXPECT_EQ(after.ops[i].total_ps - before.ops[i].total_ps, !is_forward ? 0 : is_view ? 40 : 3'000) << i;
+    views += is_forward && is_view;
+  }
+  EXPECT_GT(views, 0);
+}
+
 // Overhead is no price: what an op does beside it is still not known.
 TEST(StepCost, AnOpWithoutAPriceGetsNoneFromOverhead) {
   test::TinyProgram p;

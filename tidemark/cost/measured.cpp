@@ -147,18 +147,13 @@ std::vector<std::uint32_t> join_measured(const step::Step& step, const step::OpK
   return rows;
 }
 
-std::string_view overhead_key(step::PassKind kind) {
-  switch (kind) {
-    case step::PassKind::kBackward:
-      return "op overhead backward";
-    case step::PassKind::kOptimizer:
-      return "op overhead optimizer";
-    case step::PassKind::kForward:
-    case step::PassKind::kLoss:
-    case step::PassKind::kRecompute:
-      break;
-  }
-  return "op overhead forward";
+std::int64_t overhead_ps(const device::Device& device, step::PassKind pass, bool is_view) {
+  std::string_view name = "forward";
+  if (pass == step::PassKind::kBackward || pass == step::PassKind::kOptimizer)
+    name = step::kPassKindNames[static_cast<std::size_t>(pass)];
+  const auto of = [&](std::string_view what) { return measured_ps(device, fmt::format("{} overhead {}", what, name)); };
+  const std::optional<std::int64_t> view_ps = is_view ? of("view") : std::nullopt;
+  return view_ps ? *view_ps : of("op").value_or(0);
 }
 
 const device::MeasuredOp* measured_row(const device::Device& device, std::string_view key) {

@@ -23,11 +23,13 @@ std::vector<std::uint32_t> join_measured(const step::Step& step, const step::OpK
 inline constexpr std::string_view kRegionKey = "checkpoint region";
 inline constexpr std::string_view kRegionSaveKey = "checkpoint save";
 inline constexpr std::string_view kRegionRngKey = "checkpoint random state";
-std::string_view overhead_key(step::PassKind kind);
 
 // What the table has for a key. None: nothing.
 const device::MeasuredOp* measured_row(const device::Device& device, std::string_view key);
 std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key);
+
+// Of an op, or of a view, in such a pass. Tables of older versions have none for views, which then count as ops.
+std::int64_t overhead_ps(const device::Device& device, step::PassKind pass, bool is_view);
 
 // The machine of a device with a table, for the ops that are not in it.
 struct TableFit {

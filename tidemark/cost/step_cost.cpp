@@ -236,22 +236,24 @@ class Pricer {
     machine_ = fit.machine;
     std::fill(recent_.begin(), recent_.end(), std::pair{Work{}, op_time(Work{}, machine_)});
     const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
-    std::array<std::int64_t, kPassKindNames.size()> overheads = {};
+    std::array<std::array<std::int64_t, 2>, kPassKindNames.size()> overheads = {};  // of ops, of views
     for (std::size_t kind = 0; is_own_host && kind < overheads.size(); ++kind)
-      overheads[kind] = measured_ps(device_, overhead_key(static_cast<PassKind>(kind))).value_or(0);
+      for (const bool is_view : {false, true})
+        overheads[kind][is_view] = overhead_ps(device_, static_cast<PassKind>(kind), is_view);
     for (std::size_t i = 0; i < kinds.of_op.size(); ++i) {
       const Op& op = step_.tables().ops[i];
       price(i);
       const std::uint32_t row = rows[kinds.of_op[i]];
       Time& time = cost_.ops.back();
       // A view is timed on the host, also where it is not the host's time that counts.
-      if (time.source == TimeSource::kFree && !is_own_host) continue;
-      const std::int64_t overhead_ps = overheads[static_cast<std::size_t>(step_[op.pass].kind)];
+      const bool is_view = time.source == TimeSource::kFree;
+      if (is_view && !is_own_host) continue;
+      const std::int64_t around_ps = overheads[static_cast<std::size_t>(step_[op.pass].kind)][is_view];
       if (row == kNotMeasured) {
-        fit_time(time, cost_.family.back(), fit.name_scale[op.name.index()], overhead_ps);
+        fit_time(time, cost_.family.back(), fit.name_scale[op.name.index()], around_ps);
         continue;
       }
-      time.total_ps = device_.measured[row].time_ps + overhead_ps;
+      time.total_ps = device_.measured[row].time_ps + around_ps;
       time.spread_ps = device_.measured[row].spread_ps;
       time.launch_ps = std::min(time.launch_ps, time.total_ps);
       time.source = TimeSource::kMeasured;

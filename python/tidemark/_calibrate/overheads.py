@@ -1,26 +1,36 @@
 """What PyTorch spends around ops: calling them, recording them for backward, checkpointing them.
 
-Each figure is a difference of two runs that differ in nothing else. In a step, little of this code is still in a core's own
-caches when its turn comes, since the op before has gone through megabytes; so something of that size passes through them
-between any two ops here, while the clock stands still.
+Each figure is a difference of two runs that differ in nothing else. In a step, little of this code is still in the caches when
+its turn comes, since the ops before have gone through megabytes, each through others; so an op of the step itself runs between
+any two ops here, while the clock stands still (`Between`).
 """
 
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
-from typing import Any, Callable
+import time
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator
 
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from .. import _core
 from .rerun import Rerun
 
-_BETWEEN_BYTES = 4 << 20  # of usual ops; above a core's caches (up to 2 MiB on today's CPUs), below those that cores share
-_ROUNDS = 25
+if TYPE_CHECKING:
+    from .._core import Step
+
+# Where no step runs between: bytes of usual ops, above a core's own caches (up to 2 MiB on today's CPUs), and of all of them
+# together, above what cores share.
+_BETWEEN_BYTES = 4 << 20
+_ALL_BYTES = 256 << 20
+_ROUNDS = (5, 25)  # at least, at most
+_SECONDS = 20.0  # after which the least is enough
+_WARM_UP = 2
 _LENGTHS = (2, 18)  # ops of a region: the difference tells what their saves cost
 _SAVES = 2  # of an op, as most have: an input and a weight, an input and an output
 _CALLS = 200
+_PASSES = ("forward", "backward", "optimizer")
 
 Clock = Callable[[], int]
 Row = tuple[int, int]  # nanoseconds: a median, and half the distance between the quartiles
@@ -38,7 +48,7 @@ def call_ns(now: Clock) -> int:
     tensors = [torch.ones(4) for _ in range(_CALLS)]
     func = torch.ops.aten.add_.Scalar
     singles, loops = [], []
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS[1]):
         for tensor in tensors:
             start = now()
             func(tensor, 1.0)
@@ -49,11 +59,64 @@ def call_ns(now: Clock) -> int:
     return max(0, int(statistics.median(singles) - statistics.median(loops) / _CALLS))
 
 
-def time_regions(device: str, now: Clock) -> dict[str, Row]:
+class Between:
+    """What passes through the caches between two ops that are timed here. On a CPU, the step's own ops of forward and backward
+    in their order, one that is no view at a time. Where no step can be run, or the caches are not the device's: as much as
+    usual ops touch, always something else."""
+
+    def __init__(self, device: str, step: Step | None = None, run: Rerun | None = None) -> None:
+        self._works: set[int] = _works_of(step) if step is not None and device == "cpu" else set()
+        self._walk = self._ops(run) if self._works and run is not None else self._scratch(device)
+
+    def __call__(self) -> None:
+        with torch.no_grad():
+            next(self._walk)
+
+    def close(self) -> None:
+        self._walk.close()
+
+    def _ops(self, run: Rerun) -> Generator[None, None, None]:
+        while True:
+            walk = run.walk({})
+            op, left = next(walk, None), len(self._works)
+            while left:  # what comes after them is the optimizer's
+                is_work = op in self._works
+                op = next(walk, None)  # runs the one before
+                if is_work:
+                    left -= 1
+                    yield
+            walk.close()
+
+    @staticmethod
+    def _scratch(device: str) -> Generator[None, None, None]:
+        parts = torch.zeros(_ALL_BYTES, dtype=torch.uint8, device=device).split(_BETWEEN_BYTES)
+        while True:
+            for part in parts:
+                part.add_(1)
+                yield
+
+
+def _works_of(step: Step) -> set[int]:
+    """The ops of forward and backward that are no views."""
+    begun = [event[1] for event in step.events if event[0] == "begin"]
+    ops = [op for op in begun if str(step.passes[step.ops[op].pass_].kind) != "optimizer"]
+    return {op for op, work in zip(ops, _core.op_works(step, ops)) if not work.startswith("free")}
+
+
+def _rounds() -> Iterator[bool]:
+    """For each round, whether it counts."""
+    began = time.monotonic()
+    for turn in range(_WARM_UP + _ROUNDS[1]):
+        if turn >= _WARM_UP + _ROUNDS[0] and time.monotonic() - began > _SECONDS:
+            return
+        yield turn >= _WARM_UP
+
+
+def time_regions(device: str, now: Clock, between: Between) -> dict[str, Row]:
     """What a checkpointed region costs beside the ops that it runs again: once, for each save in it, and for keeping the
     random state, which is timed by itself, since it drowns in the difference."""
     x = torch.ones(4, 4, device=device, requires_grad=True)
-    pause = _Pause(device, now)
+    pause = _Pause(device, now, between)
 
     def both_ways(forward: Callable[[], torch.Tensor]) -> int:
         first, y = pause.timed(forward)
@@ -80,98 +143,162 @@ def time_regions(device: str, now: Clock) -> dict[str, Row]:
     extra: dict[int, list[int]] = {length: [] for length in _LENGTHS}
     random: list[int] = []
     with torch.enable_grad():
-        for turn in range(_ROUNDS + 2):
+        for counts in _rounds():
             for length in _LENGTHS:
                 inside = chain(length)
                 again = pause.timed(lambda: inside(x))[0]
                 plain = both_ways(lambda: inside(x))
                 more = both_ways(lambda: checkpoint(inside, x, use_reentrant=False, preserve_rng_state=False))
-                if turn >= 2:
+                if counts:
                     extra[length].append(more - plain - again)
-            random.append(pause.timed(keep_random_state)[0])
+            took = pause.timed(keep_random_state)[0]
+            if counts:
+                random.append(took)
     short, long = (row_of(extra[length]) for length in _LENGTHS)
     saves = [_SAVES * length for length in _LENGTHS]
     save = max(0, (long[0] - short[0]) // (saves[1] - saves[0]))
     return {
         "checkpoint region": (max(0, short[0] - saves[0] * save), short[1]),
         "checkpoint save": (save, long[1] // saves[1]),
-        "checkpoint random state": row_of(random[2:]),
+        "checkpoint random state": row_of(random),
     }
 
 
-def time_op_overheads(now: Clock, call: int) -> dict[str, Row]:
+def time_op_overheads(now: Clock, call: int, between: Between) -> dict[str, Row]:
     """By kind of pass, what each op costs more in a program's own step than when it is run again: modules and Python around
-    it, its node. On a CPU, where the host's work is the device's. `call`: what `call_ns` said."""
-    from ..recording import capture
+    it, its node. On a CPU, where the host's work is the device's. Views have rows of their own: they go through no memory, so
+    that what is around the next op is still in the caches. `call`: what `call_ns` said."""
+    pause = _Pause("cpu", now, between)
+    programs = [_Program(block, pause, now, call) for block in (_Pointwise, _Products)]
+    for counts in _rounds():
+        for program in programs:
+            program.run(counts)
+    found: dict[str, Row] = {}
+    for kind in _PASSES:
+        rows = [row_of(program.beyond[kind]) for program in programs]
+        counts_of = [program.ops[kind] for program in programs]
+        each = _shares(counts_of, [median for median, _ in rows])
+        spread = sum(spread for _, spread in rows) // sum(sum(pair) for pair in counts_of)
+        found |= {f"{what} overhead {kind}": (share, spread) for what, share in zip(("op", "view"), each)}
+    return found
 
-    before: Callable[[torch.Tensor], torch.Tensor] = lambda x: x
 
-    class Block(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm, self.wide, self.narrow = torch.nn.LayerNorm(16), torch.nn.Linear(16, 32), torch.nn.Linear(32, 16)
-            self.act = torch.nn.GELU()
+def _shares(counts: list[tuple[int, int]], times: list[int]) -> tuple[int, int]:
+    """What one op and one view take, neither below nothing, that come nearest to the times of programs with so many of both."""
+    squares = [sum(pair[i] * pair[j] for pair in counts) for i, j in ((0, 0), (0, 1), (1, 1))]
+    ops, views = (sum(pair[i] * ns for pair, ns in zip(counts, times)) for i in (0, 1))
+    apart = squares[0] * squares[2] - squares[1] ** 2
+    if apart > 0:
+        op, view = squares[2] * ops - squares[1] * views, squares[0] * views - squares[1] * ops
+        if op >= 0 and view >= 0:
+            return op // apart, view // apart
+        if view >= 0:
+            return 0, max(0, views) // squares[2]
+    return max(0, ops) // max(1, squares[0]), 0
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            y = self.norm(before(x))
-            y = self.act(before(self.wide(before(y))))
-            return x + before(self.narrow(before(y)))
 
-    model = torch.nn.Sequential(*[Block() for _ in range(8)])
-    optimizer = torch.optim.AdamW(model.parameters())
-    x = torch.ones(4, 8, 16)
+class _Pointwise(torch.nn.Module):
+    """Ops that go through memory, and no views."""
 
-    def run() -> None:
-        optimizer.zero_grad()
-        model(x).sum().backward()
-        optimizer.step()
+    def __init__(self, before: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.norm, self.act, self.gate, self.before = torch.nn.LayerNorm(16), torch.nn.GELU(), torch.nn.Tanh(), before
 
-    with torch.enable_grad():
-        step = capture(run, model, optimizer, workspace=False)
-    kinds = {op.id: str(step.passes[op.pass_].kind) for op in step.ops}
-    calls = {op.id: op.call for op in step.ops}
-    rerun = Rerun(step, "cpu", now)
-    pause = _Pause("cpu", now)
-    before = pause.before
-    last = None
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.act(self.before(self.norm(self.before(x))))
+        return x + self.before(self.gate(self.before(y)))
 
-    def before_op(op: int) -> None:
-        """Where the program pauses, too: where one module's ops end and another's begin, forward and backward."""
-        nonlocal last
-        if calls[op] not in (None, last):
-            last = calls[op]
-            pause()
 
-    more: dict[str, list[int]] = defaultdict(list)
-    for turn in range(_ROUNDS + 2):
+class _Products(torch.nn.Module):
+    """Twice as many views as other ops, by PyTorch's own functions and by a module's: what attention looks like."""
+
+    def __init__(self, before: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.norm, self.wide, self.narrow = torch.nn.LayerNorm(16), torch.nn.Linear(16, 32), torch.nn.Linear(32, 16)
+        self.heads, self.before = _Heads(), before
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.wide(self.before(self.norm(self.before(x))))
+        y = self.narrow(self.before(self.heads(self.before(y))))
+        return x + self.before(y)
+
+
+class _Heads(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.nn.functional.gelu(x.view(4, 8, 2, 16).transpose(1, 2))
+        return y.transpose(1, 2).view(4, 8, 32)
+
+
+class _Program:
+    """A small model of such blocks, whose own step is timed beside its ops run again."""
+
+    def __init__(self, block: Callable[..., torch.nn.Module], pause: _Pause, now: Clock, call: int) -> None:
+        from ..recording import capture
+
+        self._pause, self._call, self._before = pause, call, lambda x: x
+        self._model = torch.nn.Sequential(*[block(lambda x: self._before(x)) for _ in range(8)])
+        self._optimizer = torch.optim.AdamW(self._model.parameters())
+        self._x = torch.ones(4, 8, 16)
+
+        def run() -> None:
+            self._optimizer.zero_grad()
+            self._model(self._x).sum().backward()
+            self._optimizer.step()
+
         with torch.enable_grad():
-            optimizer.zero_grad()
-            forward, loss = pause.timed(lambda: model(x).sum())
-            backward, _ = pause.timed(loss.backward)
-            update, _ = pause.timed(optimizer.step)
+            step = capture(run, self._model, self._optimizer, workspace=False)
+        self._rerun = Rerun(step, "cpu", now)
+        self._calls = [op.call for op in step.ops]
+        kinds = [str(step.passes[op.pass_].kind) for op in step.ops]
+        self._kinds = ["forward" if kind == "loss" else kind for kind in kinds]
+        is_view = [work.startswith("free") for work in _core.op_works(step, [op.id for op in step.ops])]
+        seen = list(zip(self._kinds, is_view))
+        self.ops = {kind: (seen.count((kind, False)), seen.count((kind, True))) for kind in _PASSES}  # (others, views)
+        self.beyond: dict[str, list[int]] = {kind: [] for kind in _PASSES}  # by round: nanoseconds beside the ops
+
+    def run(self, counts: bool) -> None:
+        pause, last = self._pause, None
+
+        def before_op(op: int) -> None:
+            """Where the program pauses, too: where one module's ops end and another's begin, forward and backward."""
+            nonlocal last
+            if self._calls[op] not in (None, last):
+                last = self._calls[op]
+                pause()
+
+        took, twice = self._own_step(pause.before), self._own_step(lambda x: pause.before(pause.before(x)))
+        # A forward is Python's after each op, as it is after a pause. A backward is not: the hooks that pause it are nothing a
+        # step has, and cost what pausing twice costs more.
+        took["backward"] -= twice["backward"] - took["backward"]
         with torch.no_grad():
-            times = rerun.once(before_op)
-        if turn < 2:
-            continue
-        for took, names in (forward, ("forward", "loss")), (backward, ("backward",)), (update, ("optimizer",)):
-            alone = [max(0, ns - call) for op, ns in times.items() if kinds[op] in names]
-            more[names[0]].append((took - sum(alone)) // max(1, len(alone)))
-    rows = {name: row_of(found) for name, found in more.items()}
-    return {f"op overhead {name}": (max(0, median), spread) for name, (median, spread) in rows.items()}
+            times = self._rerun.once(before_op)
+        for op, ns in times.items():
+            took[self._kinds[op]] -= max(0, ns - self._call)
+        for kind in _PASSES if counts else ():
+            self.beyond[kind].append(took[kind])
+
+    def _own_step(self, before: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, int]:
+        """By pass, nanoseconds. `before` is called where one module's ops end and another's begin."""
+        self._before = before
+        with torch.enable_grad():
+            self._optimizer.zero_grad()
+            forward, loss = self._pause.timed(lambda: self._model(self._x).sum())
+            backward, _ = self._pause.timed(loss.backward)
+            update, _ = self._pause.timed(self._optimizer.step)
+        return dict(zip(_PASSES, (forward, backward, update)))
 
 
 class _Pause:
-    """Empties the caches, and a clock that does not count it."""
+    """Lets something pass through the caches, and a clock that does not count it."""
 
-    def __init__(self, device: str, now: Clock) -> None:
-        self._scratch = torch.zeros(_BETWEEN_BYTES, dtype=torch.uint8, device=device)
+    def __init__(self, device: str, now: Clock, between: Between) -> None:
+        self._between = between
         self._now, self._wait = now, torch.cuda.synchronize if device != "cpu" else None
         self._paused_ns = 0
 
     def __call__(self, *_: Any) -> None:
         start = self._now()
-        with torch.no_grad():
-            self._scratch.add_(1)
+        self._between()
         if self._wait:
             self._wait()
         self._paused_ns += self._now() - start

@@ -6,11 +6,11 @@ and allocator are then in the state that a real step finds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Generator
 
 import torch
 
-from .op_call import OpCall
+from .op_call import OpCall, make_up_floats
 
 if TYPE_CHECKING:
     from .._core import Step
@@ -50,30 +50,37 @@ class Rerun:
 
     def once(self, before: Callable[[int], None] | None = None) -> dict[int, int]:
         """By op, nanoseconds. Ops that could not be run are missing. `before` is called with each op's id, untimed."""
+        times: dict[int, int] = {}
+        for op in self.walk(times):
+            if before:
+                before(op)
+        return times
+
+    def walk(self, times: dict[int, int]) -> Generator[int, None, None]:
+        """The step's ops, each run when the next one is asked for, and its nanoseconds put into `times`. One walk at a time."""
         self._bytes = list(self._first_bytes)
         for i in self._resident:
             if i not in self._kept:
                 self._storages[i] = self._filled(i)
         self._holders = dict.fromkeys(self._resident, 1)
-        times: dict[int, int] = {}
-        for kind, operand in self._events:
-            if kind == "begin":
-                if before:
-                    before(operand)
-                self._run(operand, times)
-            elif kind == "alloc":
-                self._hold(operand)
-            elif kind == "free":
-                self._let_go(operand)
-            elif kind in ("pack", "unpack"):
-                self._hold(self._saved[operand])
-            elif kind in ("drop", "release"):
-                self._let_go(self._saved[operand])
-            elif kind == "resize":
-                self._resize(*self._resizes[operand])
-        for storage in [s for s in self._storages if s not in self._kept]:
-            self._forget(storage)
-        return times
+        try:
+            for kind, operand in self._events:
+                if kind == "begin":
+                    yield operand
+                    self._run(operand, times)
+                elif kind == "alloc":
+                    self._hold(operand)
+                elif kind == "free":
+                    self._let_go(operand)
+                elif kind in ("pack", "unpack"):
+                    self._hold(self._saved[operand])
+                elif kind in ("drop", "release"):
+                    self._let_go(self._saved[operand])
+                elif kind == "resize":
+                    self._resize(*self._resizes[operand])
+        finally:  # also of a walk that nobody goes on with
+            for storage in [s for s in self._storages if s not in self._kept]:
+                self._forget(storage)
 
     @property
     def alive(self) -> set[int]:
@@ -105,8 +112,7 @@ class Rerun:
         count = -(-self._bytes[storage] // dtype.itemsize)
         flat = torch.zeros(count, dtype=dtype, device=self._device)
         if dtype.is_floating_point:
-            flat.fill_(0.02)
-            flat[::2] = 0.01
+            make_up_floats(flat)
         return flat.untyped_storage()
 
     def _tensor(self, tensor: int) -> torch.Tensor:
