@@ -61,6 +61,9 @@ TEST(ExactMilp, AgreesWithTheSweepOnRandomGraphs) {
     problem.ground_bytes = 0;
     for (std::int64_t i = random.between(1, 2); i > 0; --i)
       problem.episodes.push_back(test::random_episode(random, {.most = most, .max_states = 7, .max_groups = 7}));
+    if (seed % 4 == 0)  // with another side
+      for (const Episode& episode : problem.episodes)
+        problem.forward_episodes.push_back(test::random_forward(episode, random, most));
     const ExactSolver solver(problem);
     compare_at_some(solver, solver.smallest_peak_bytes() * 2, random, seed, counts);
   }

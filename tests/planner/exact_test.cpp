@@ -149,12 +149,13 @@ TEST(Exact, EqualsBruteForceWithWorkspaceAndRounding) {
   EXPECT_GT(total.exact * 2, total.steps);
 }
 
-// What the program holds on to for the rest of the forward is cut out of the model and has a side of its own, which says
-// how much is there in the forward: together they mostly say what a replay does, and never more.
+// What the program holds on to for the rest of the forward is cut out of the model and has a side of its own, which
+// says how much is there in the forward: together they mostly say what a replay does, and never more.
 TEST(Exact, IsABoundWithTwoSides) {
   const Checked total = check_many(150, {.has_casts = true});
-  fmt::print("two sides in {} steps: the same peak for {} plans, lower for {}; the same time for {} budgets, less for {}\n",
-             total.two_sided, total.same, total.below, total.right, total.low);
+  fmt::print(
+      "two sides in {} steps: the same peak for {} plans, lower for {}; the same time for {} budgets, less for {}\n",
+      total.two_sided, total.same, total.below, total.right, total.low);
   EXPECT_GT(total.two_sided, 20);
   EXPECT_GT(total.same, 9 * total.below);
   EXPECT_GT(total.right, 9 * total.low);

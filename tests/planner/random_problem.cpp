@@ -50,4 +50,21 @@ Episode random_episode(Random& random, const ProblemScale& scale) {
   return episode;
 }
 
+planner::Episode random_forward(const planner::Episode& episode, Random& random, std::int64_t most) {
+  planner::Episode forward = episode;
+  for (planner::Arc& arc : forward.arcs) {
+    arc.tail_bytes = random.chance(40) ? random.between(0, 2 * most) : planner::kNoPeak;
+    for (planner::ArcGap& gap : arc.before)
+      gap = {planner::kNoPeak, random.chance(40) ? random.between(0, 2 * most) : planner::kNoPeak};
+    for (planner::ArcGroup& group : arc.groups) {
+      group.inside_bytes = planner::kNoPeak;
+      if (!random.chance(40)) continue;
+      arc.keep_bytes += group.bytes;
+      group.bytes = 0;
+    }
+    if (random.chance(10)) arc.keep_bytes = random.between(0, most);  // neither more nor less for certain
+  }
+  return forward;
+}
+
 }  // namespace tidemark::test

@@ -18,4 +18,8 @@ struct ProblemScale {
 // arcs on which something has to be saved.
 planner::Episode random_episode(Random& random, const ProblemScale& scale);
 
+// The other side of one: the same arcs with other bytes, and with the peaks of a forward only. Groups that are parked
+// keep nothing when they are saved, since the arc keeps them anyway.
+planner::Episode random_forward(const planner::Episode& episode, Random& random, std::int64_t most);
+
 }  // namespace tidemark::test

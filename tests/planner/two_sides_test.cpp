@@ -16,24 +16,6 @@
 namespace tidemark::planner {
 namespace {
 
-// The same arcs with other bytes, and with the peaks of a forward only: groups that are parked keep nothing when they are
-// saved, since the arc keeps them anyway.
-Episode forward_of(const Episode& episode, test::Random& random, std::int64_t most) {
-  Episode forward = episode;
-  for (Arc& arc : forward.arcs) {
-    arc.tail_bytes = random.chance(40) ? random.between(0, 2 * most) : kNoPeak;
-    for (ArcGap& gap : arc.before) gap = {kNoPeak, random.chance(40) ? random.between(0, 2 * most) : kNoPeak};
-    for (ArcGroup& group : arc.groups) {
-      group.inside_bytes = kNoPeak;
-      if (!random.chance(40)) continue;
-      arc.keep_bytes += group.bytes;
-      group.bytes = 0;
-    }
-    if (random.chance(10)) arc.keep_bytes = random.between(0, most);  // neither more nor less for certain
-  }
-  return forward;
-}
-
 Problem problem_of(std::vector<Episode> episodes, std::vector<Episode> forward_episodes) {
   Problem problem;
   problem.episodes = std::move(episodes);
@@ -52,7 +34,7 @@ void check(std::uint64_t seed, std::int64_t& differs) {
   const std::int64_t most = random.pick<std::int64_t>({3, 20, 1000});
   const Episode episode = test::random_episode(random, {.most = most});
   if (test::path_count(episode) > 10000) return;
-  const Episode forward = forward_of(episode, random, most);
+  const Episode forward = test::random_forward(episode, random, most);
   std::vector<Figures> all;
   std::set<std::int64_t> peaks;
   test::for_each_path(episode, [&](const Path& p) {

@@ -60,8 +60,9 @@ class Maker {
   Certified prove_infeasible(const planner::Problem& problem) {
     c_.claim = Claim::kInfeasible;
     c_.least_peak_bytes = problem.ground_bytes;
-    for (const planner::Episode& episode : problem.episodes)
-      c_.least_peak_bytes = std::max(c_.least_peak_bytes, verify::find_least_peaks(episode).from_state[0]);
+    for (const auto* side : {&problem.episodes, &problem.forward_episodes})
+      for (const planner::Episode& episode : *side)
+        c_.least_peak_bytes = std::max(c_.least_peak_bytes, verify::find_least_peaks(episode).from_state[0]);
     if (c_.least_peak_bytes <= c_.room_bytes)
       return {std::nullopt, "that nothing fits follows from replays, not from the model"};
     return {std::move(c_), {}};
@@ -105,7 +106,9 @@ class Maker {
         if (check.answer == verify::PathAnswer::kTooManyEntries)
           return {std::nullopt, "checking it would take too many entries"};
         if (check.answer == verify::PathAnswer::kFound)
-          return {std::nullopt, "the model has a faster way, which no replay confirms"};
+          return {std::nullopt, problem.forward_episodes.empty()
+                                    ? "the model has a faster way, which no replay confirms"
+                                    : "it takes what the program holds in the forward, which checks do not know yet"};
       }
       c_.parts.push_back(std::move(part));
     }

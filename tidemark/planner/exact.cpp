@@ -273,8 +273,7 @@ EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& op
     bound_ps = std::max(bound_ps, found.bound_ps);
   }
   TwoSidesResult both = find_cheapest(
-      episode, forward,
-      {.budget_bytes = options.budget_bytes, .max_work = options.max_work, .bound_ps = bound_ps});
+      episode, forward, {.budget_bytes = options.budget_bytes, .max_work = options.max_work, .bound_ps = bound_ps});
   statistics.work += both.work;
   statistics.passes += both.passes;
   statistics.longest_list = std::max(statistics.longest_list, both.longest_list);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "tidemark/base/error.h"
 #include "tidemark/planner/floors.h"
@@ -31,9 +32,11 @@ class Builder {
   Builder(const Problem& problem, std::int64_t budget_bytes) : problem_(problem), budget_bytes_(budget_bytes) {
     double bytes = std::abs(static_cast<double>(budget_bytes));
     double ps = 0;
+    for (const auto* side : {&problem.episodes, &problem.forward_episodes})
+      for (const Episode& episode : *side)
+        for (const Arc& arc : episode.arcs) bytes = std::max(bytes, static_cast<double>(most_kept(arc)));
     for (const Episode& episode : problem.episodes)
       for (const Arc& arc : episode.arcs) {
-        bytes = std::max(bytes, static_cast<double>(most_kept(arc)));
         double of_arc = static_cast<double>(arc.base_ps);
         for (const ArcGroup& group : arc.groups) of_arc += static_cast<double>(group.time_ps);
         ps = std::max(ps, of_arc);
@@ -55,6 +58,14 @@ class Builder {
   void add(const Episode& episode, std::size_t e) {
     add_columns(episode, e);
     add_flow(episode, e);
+    side_ = "";
+    add_bytes(episode, e);
+    if (problem_.forward_episodes.empty()) return;
+    side_ = "f";
+    add_bytes(problem_.forward_episodes[e], e);
+  }
+
+  void add_bytes(const Episode& episode, std::size_t e) {
     const std::vector<std::uint32_t> kept = add_kept(episode, e);
     const std::vector<std::int64_t> most = most_before(episode);
     for (std::uint32_t a = 0; a < episode.arcs.size(); ++a) {
@@ -104,9 +115,9 @@ class Builder {
     std::vector<std::uint32_t> columns(episode.state_count, kNone);
     for (std::uint32_t state = 0; state + 1 < episode.state_count; ++state) {
       const std::uint32_t next =
-          model_.linear.add({.name = fmt::format("k{}_{}", e, state + 1), .cost = 0, .lower = -kUnbounded});
+          model_.linear.add({.name = fmt::format("{}k{}_{}", side_, e, state + 1), .cost = 0, .lower = -kUnbounded});
       columns[state + 1] = next;
-      Row row{.name = fmt::format("keep{}_{}", e, state + 1), .lower = 0, .upper = 0, .terms = {{next, 1}}};
+      Row row{.name = fmt::format("{}keep{}_{}", side_, e, state + 1), .lower = 0, .upper = 0, .terms = {{next, 1}}};
       if (state > 0) row.terms.push_back({columns[state], -1});
       for (std::uint32_t a = episode.first_arc[state]; a < episode.first_arc[state + 1]; ++a) {
         const Arc& arc = episode.arcs[a];
@@ -158,8 +169,9 @@ class Builder {
       const ExactMilp::ArcColumns& columns = model_.arcs[e][a];
       // k <= budget holds without the arc, or the row gives way by what k may be above it.
       const double way = scaled_bytes(std::max<std::int64_t>(0, most_before - budget_bytes_));
-      Row row{
-          .name = fmt::format("peak{}_{}_{}", e, a, count++), .upper = scaled_bytes(budget_bytes_) + way, .terms = {}};
+      Row row{.name = fmt::format("{}peak{}_{}_{}", side_, e, a, count++),
+              .upper = scaled_bytes(budget_bytes_) + way,
+              .terms = {}};
       if (kept != kNone) row.terms.push_back({kept, 1});
       row.terms.push_back({columns.taken, scaled_bytes(peak.constant_bytes) + way});
       for (std::uint32_t j = peak.begin; j < peak.end; ++j)
@@ -182,6 +194,7 @@ class Builder {
 
   const Problem& problem_;
   std::int64_t budget_bytes_;
+  std::string_view side_;  // before names
   ExactMilp model_;
 };
 
@@ -216,8 +229,9 @@ Solution solve_exact_milp(const Problem& problem, std::int64_t budget_bytes, con
                           const HighsOptions& options) {
   Solution result;
   result.smallest_peak_bytes = problem.ground_bytes;
-  for (const Episode& episode : problem.episodes)
-    result.smallest_peak_bytes = std::max(result.smallest_peak_bytes, find_floors(episode)[0]);
+  for (const auto* side : {&problem.episodes, &problem.forward_episodes})
+    for (const Episode& episode : *side)
+      result.smallest_peak_bytes = std::max(result.smallest_peak_bytes, find_floors(episode)[0]);
   if (problem.ground_bytes > budget_bytes) return result;
   const ExactMilp model = exact_milp(problem, budget_bytes);
   const LinearSolution solution = highs.solve(model.linear, options);
@@ -236,6 +250,8 @@ Solution solve_exact_milp(const Problem& problem, std::int64_t budget_bytes, con
     const PathFigures figures = measure(problem.episodes[e], result.paths[e]);
     result.peak_bytes = std::max(result.peak_bytes, figures.peak_bytes);
     result.time_ps += figures.time_ps;
+    if (problem.forward_episodes.empty()) continue;
+    result.peak_bytes = std::max(result.peak_bytes, measure(problem.forward_episodes[e], result.paths[e]).peak_bytes);
   }
   return result;
 }

@@ -14,8 +14,7 @@ constexpr std::uint32_t kNever = plan::EventIndex::kNever;
 
 class Finder {
  public:
-  Finder(const Step& step, const Space& space, std::span<const std::uint8_t> is_used,
-         const MomentsOptions& options)
+  Finder(const Step& step, const Space& space, std::span<const std::uint8_t> is_used, const MomentsOptions& options)
       : step_(step),
         t_(step.tables()),
         space_(space),
@@ -117,8 +116,8 @@ class Finder {
   }
 
   // By storage that nobody uses outside of the candidate it is made in, and that the program holds all the same: where
-  // that ends; 0 for others. Either it is made of parameters, or it outlasts all candidates of the forward. What autograd
-  // hands out after the program's own hold is no use.
+  // that ends; 0 for others. Either it is made of parameters, or it outlasts all candidates of the forward. What
+  // autograd hands out after the program's own hold is no use.
   std::vector<std::uint32_t> find_cuts(const std::vector<std::uint32_t>& backward_before) const {
     const std::vector<std::uint32_t> innermost = find_innermost_ends();
     std::map<std::uint32_t, std::uint32_t> last_end;  // of candidates, by forward

@@ -59,8 +59,8 @@ struct Moments {
   bool is_fixed_at(std::uint32_t storage, std::uint32_t event) const;
   bool is_always_fixed(std::uint32_t storage) const;
 
-  // Of storages whose lives were cut, see MomentsOptions: by storage, whether it is one; by event, the bytes of all that
-  // were cut up to it, and of those that the program has let go of since.
+  // Of storages whose lives were cut, see MomentsOptions: by storage, whether it is one; by event, the bytes of all
+  // that were cut up to it, and of those that the program has let go of since.
   std::vector<std::uint8_t> is_parked;
   std::vector<std::int64_t> parked_before;
   std::vector<std::int64_t> left_before;

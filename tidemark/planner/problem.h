@@ -70,9 +70,9 @@ struct Episode {
 struct Problem {
   std::vector<Episode> episodes;
   // Empty, or the same arcs with the same groups as the forward sees them while *parked* tensors are there: those that
-  // the program holds for the rest of the forward, whatever a plan does (autocast's casts of weights). Here S has all of
-  // them, from where they are parked on, and saving one adds nothing; in `episodes` it has those that a plan keeps. A
-  // plan has to fit both.
+  // the program holds for the rest of the forward, whatever a plan does (autocast's casts of weights). Here S has all
+  // of them, from where they are parked on, and saving one adds nothing; in `episodes` it has those that a plan keeps.
+  // A plan has to fit both.
   std::vector<Episode> forward_episodes;
   std::int64_t ground_bytes = 0;  // the peak of what no plan can change
   // Whether every bound below is what a replay says of every plan. Otherwise peaks are at most what a replay says.

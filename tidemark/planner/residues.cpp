@@ -396,8 +396,7 @@ std::int64_t Residues::place_of(const ResidueRow& row, std::int64_t units) const
 }
 
 std::int64_t Residues::ps_of(const ResidueRow& row, double row_cost, std::int64_t units) const {
-  const Int128 cost =
-      row.base + static_cast<std::int64_t>(row_cost) - static_cast<Int128>(row.unit_cost) * units;
+  const Int128 cost = row.base + static_cast<std::int64_t>(row_cost) - static_cast<Int128>(row.unit_cost) * units;
   if (cost <= 0) return 0;
   // A division of 64 bits takes a fraction of one of 128.
   const Int128 up = cost + scale_ - 1;

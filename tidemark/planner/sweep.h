@@ -73,8 +73,8 @@ class Sweep {
 
   const Episode& e_;
   std::int64_t budget_;
-  std::vector<std::uint8_t> is_flat_;  // by arc
-  const std::vector<Convex>& way_;     // by state
+  std::vector<std::uint8_t> is_flat_;            // by arc
+  const std::vector<Convex>& way_;               // by state
   std::optional<GroupBound::Entered> to_enter_;  // the arc in hand, as long as its bound was not asked for
   std::int64_t target_ = 0;
   std::int64_t own_ = kNoPeak;  // what the peak of the arc in hand is at least

@@ -213,8 +213,8 @@ class Pass {
 
   // The same before group `j` of an arc whose recompute matters.
   std::vector<Entry> undominated_inside(const Arc& arc, std::size_t j, std::vector<Entry> list) {
-    // The highest that the recompute may still come to, without what is saved. The peak is certain: what is below it, and
-    // stays there, makes no difference.
+    // The highest that the recompute may still come to, without what is saved. The peak is certain: what is below it,
+    // and stays there, makes no difference.
     std::int64_t highest = kNoPeak;
     for (std::size_t i = 0; i < j; ++i)
       highest = std::max({highest, arc.before[i].recompute_bytes, arc.groups[i].inside_bytes});

@@ -92,6 +92,8 @@ class Check {
       peaks.push_back(find_least_peaks(episode));
       least_bytes = std::max(least_bytes, peaks.back().from_state[0]);
     }
+    for (const planner::Episode& forward : problem.forward_episodes)
+      least_bytes = std::max(least_bytes, find_least_peaks(forward).from_state[0]);
     if (c_.claim == Claim::kInfeasible) return is_infeasible(least_bytes);
     return is_bounded(problem, peaks);
   }
