@@ -39,6 +39,7 @@ constexpr std::int64_t kModerateWork = 2'000'000;
 constexpr std::int64_t kCloseStep = 1 << 13;
 constexpr std::int64_t kUselessStep = 1024;  // residues whose bound is lower than that of parts by one part in so many
 constexpr std::int64_t kFarShare = 4;        // far from the optimum, a coarser ring will do
+constexpr std::int64_t kLeastShare = 4;      // one part in so many of the work allowed is for both sides in any case
 constexpr std::int64_t kLongEpisode = 4096;  // states; entries of longer ones take longer, since less is in caches
 
 // What paths up to a target may use of an episode.
@@ -254,8 +255,8 @@ ExactSolver::ExactSolver(Problem problem) : problem_(std::move(problem)) {
 EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& options,
                                            SolveStatistics& statistics) const {
   const Episode& episode = problem_.episodes[i];
-  ExactOptions rest = options;  // micro-batches share what is allowed
-  rest.max_work -= statistics.work;
+  ExactOptions rest = options;
+  rest.max_work -= statistics.work;  // micro-batches share what is allowed
   EpisodeSolution found = solve_alone(episode, floors_[i], rest, statistics);
   if (problem_.forward_episodes.empty()) return found;
   const Episode& forward = problem_.forward_episodes[i];
@@ -264,16 +265,18 @@ EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& op
   };
   if (found.path && fits(forward, *found.path)) return found;
   std::int64_t bound_ps = found.bound_ps;
+  const auto left = [&] { return std::max(options.max_work - statistics.work, options.max_work / kLeastShare); };
   const Sides sides = fitting_sides(episode, forward, options.budget_bytes);
   const std::vector<std::int64_t> forward_floors = find_floors(sides.forward);
   if (forward_floors[0] <= options.budget_bytes) {
-    found = solve_alone(sides.forward, forward_floors, options, statistics);
+    rest.max_work = left();
+    found = solve_alone(sides.forward, forward_floors, rest, statistics);
     if (found.path) found.path = sides.widened(*found.path);
     if (found.path && fits(episode, *found.path)) return found;
     bound_ps = std::max(bound_ps, found.bound_ps);
   }
-  TwoSidesResult both = find_cheapest(
-      episode, forward, {.budget_bytes = options.budget_bytes, .max_work = options.max_work, .bound_ps = bound_ps});
+  TwoSidesResult both =
+      find_cheapest(episode, forward, {.budget_bytes = options.budget_bytes, .max_work = left(), .bound_ps = bound_ps});
   statistics.work += both.work;
   statistics.passes += both.passes;
   statistics.longest_list = std::max(statistics.longest_list, both.longest_list);
