@@ -65,3 +65,22 @@ def test_flops_of_grouped_products():
     assert flops((16, 32), (32, 8)) == 2 * 16 * 32 * 8
     assert flops((4, 32, 16), (4, 16, 8)) == 4 * 2 * 32 * 16 * 8
     assert flops((4, 32, 16), (16, 24)) == 2 * 32 * 16 * 24
+
+
+def _conv_passes(**options):
+    conv = torch.nn.Conv2d(64, 64, 3, bias=False, **options)
+    x = torch.zeros(8, 64, 56, 56, requires_grad=True)
+    step = tidemark.capture(lambda: conv(x).sum().backward(), conv, workspace=False, target="cuda")
+    passes = tidemark.price(step, "v100").passes
+    return passes["forward"]["step_ms"], passes["backward"]["step_ms"]
+
+
+def test_the_backward_of_grouped_convolutions_is_two_of_them():
+    """PyTorch's counter has the weight's gradient as if there were no groups: 64 times as much here."""
+    forward, backward = _conv_passes(padding=1, groups=64)
+    assert backward < 5 * forward
+
+
+def test_winograd_is_not_for_dilated_convolutions():
+    """Both compute the same number of products; only the plain one may do so with fewer of them."""
+    assert _conv_passes(padding=2, dilation=2)[0] > 1.1 * _conv_passes(padding=1)[0]

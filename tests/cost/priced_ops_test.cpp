@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <utility>
 
 #include "../support/tiny_program.h"
 #include "tidemark/base/error.h"
@@ -230,6 +231,19 @@ TEST(PricedOps, RecordedCheckpointsHaveTheirPrice) {
       EXPECT_EQ(with.step_ps - without.step_ps, more_ps);
     else
       EXPECT_EQ(with.host_ps - without.host_ps, more_ps);
+  }
+}
+
+// Four real products: 4 * 2 * 64 * 32 * 16 FLOPs.
+TEST(PricedOps, AComplexProductIsFourRealOnes) {
+  for (const auto& [dtype, precision] :
+       {std::pair(DType::kComplex64, Precision::kFloat32), std::pair(DType::kComplex128, Precision::kFloat64)}) {
+    Shaped s;
+    s.run("aten.mm.default", {s.make(dtype, {64, 32}), s.make(dtype, {32, 16})}, dtype, {64, 16});
+    const Work work = s.work();
+    EXPECT_EQ(work.flops, 262'144);
+    EXPECT_EQ(work.m, 64);
+    EXPECT_EQ(work.precision, precision);
   }
 }
 

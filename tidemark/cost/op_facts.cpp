@@ -137,6 +137,7 @@ constexpr std::array kStreams = std::to_array<std::string_view>({"_adaptive_avg_
                                                                  "_cummax_helper",
                                                                  "_cummin_helper",
                                                                  "_embedding_bag",
+                                                                 "_embedding_bag_backward",
                                                                  "_embedding_bag_dense_backward",
                                                                  "_embedding_bag_forward_only",
                                                                  "_embedding_bag_per_sample_weights_backward",

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
+#include <variant>
 
 #include "tidemark/step/dtype.h"
 #include "tidemark/step/op_name.h"
@@ -16,8 +18,10 @@ using device::Precision;
 Precision precision_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
+    case DType::kComplex128:
       return Precision::kFloat64;
     case DType::kFloat16:
+    case DType::kComplex32:
       return Precision::kFloat16;
     case DType::kBFloat16:
       return Precision::kBFloat16;
@@ -32,6 +36,10 @@ Precision precision_of(DType dtype) {
     default:
       return Precision::kFloat32;
   }
+}
+
+bool is_complex(DType dtype) {
+  return dtype == DType::kComplex32 || dtype == DType::kComplex64 || dtype == DType::kComplex128;
 }
 
 double size_of(std::span<const std::int64_t> sizes) {
@@ -63,6 +71,7 @@ class OpReader {
       work_.family = Family::kUnpriced;
     } else if (fact_.family != Family::kUnpriced) {
       read_shapes();
+      if (is_complex_) work_.flops = std::min(work_.flops, kMostFlops) * kComplexFlops;
       if (lacks_flops()) work_.family = Family::kUnpriced;
     }
     drop_shape_if_huge();
@@ -150,6 +159,7 @@ class OpReader {
   }
 
   void set_dtype(TensorId tensor) {
+    is_complex_ = is_complex(layout(tensor).dtype);
     work_.precision = precision_of(layout(tensor).dtype);
     work_.item_bytes = item_bytes(layout(tensor).dtype);
   }
@@ -198,15 +208,52 @@ class OpReader {
     set_dtype(inputs_[weight_at]);
     work_.is_backward = is_backward;
     work_.k = count_of(weight.subspan(1));
-    const std::int64_t channels = sizes(inputs_[weight_at - 1])[1];
-    const std::int64_t groups = weight[1] > 0 ? std::max<std::int64_t>(channels / weight[1], 1) : 1;
+    const std::int64_t groups = groups_of(weight, sizes(inputs_[weight_at - 1])[1]);
+    if (is_backward && groups > 1) correct_groups(weight, groups);
     work_.b = groups;
     work_.n = std::max<std::int64_t>(weight[0] / groups, 1);
     work_.m = result[0] * count_of(result.subspan(2));
     const auto image = sizes(inputs_[weight_at - 1]);
     const bool is_winograd = groups == 1 && weight.size() == 4 && weight[2] == 3 && weight[3] == 3 &&
-                             image.size() == 4 && image[2] == result[2] && image[3] == result[3];
+                             image.size() == 4 && image[2] == result[2] && image[3] == result[3] && !is_dilated();
     if (is_winograd) work_.winograd_tiles = result[0] * ((result[2] + 3) / 4) * ((result[3] + 3) / 4);
+  }
+
+  const ArgValue* argument(std::string_view name) const {
+    if (op_.args.is_none()) return nullptr;
+    for (const Arg& arg : step_[op_.args])
+      if (step_.text(arg.name) == name) return &arg.value;
+    return nullptr;
+  }
+
+  // By the record, or by how many channels a filter covers.
+  std::int64_t groups_of(std::span<const std::int64_t> weight, std::int64_t channels) const {
+    if (const ArgValue* said = argument("groups"))
+      if (const auto* groups = std::get_if<std::int64_t>(&said->value)) return std::max<std::int64_t>(*groups, 1);
+    return weight[1] > 0 ? std::max<std::int64_t>(channels / weight[1], 1) : 1;
+  }
+
+  // PyTorch's counter has the gradient of the weight as if there were no groups; in truth each filter meets the
+  // channels of its group only, as in the forward.
+  void correct_groups(std::span<const std::int64_t> weight, std::int64_t groups) {
+    std::int64_t gradients = 0;  // of input and weight; that of the bias is a sum
+    std::int64_t counted = 0;    // as convolutions of the forward's size
+    for (const Output& output : outputs_) {
+      const auto made = sizes(output.tensor);
+      if (made.size() < 3) continue;
+      ++gradients;
+      counted += std::equal(made.begin(), made.end(), weight.begin(), weight.end()) ? groups : 1;
+    }
+    if (counted > 0) work_.flops = work_.flops / counted * gradients;
+  }
+
+  bool is_dilated() const {
+    const ArgValue* dilation = argument("dilation");
+    const auto* list = dilation == nullptr ? nullptr : std::get_if<ArgValue::List>(&dilation->value);
+    return list != nullptr && std::any_of(list->begin(), list->end(), [](const ArgValue& value) {
+             const auto* size = std::get_if<std::int64_t>(&value.value);
+             return size != nullptr && *size > 1;
+           });
   }
 
   // Rows are what the statistics count: one mean each; softmax: all but the dimension it runs along.
@@ -230,7 +277,12 @@ class OpReader {
   const Op& op_;
   const OpFact& fact_;
   std::span<const TensorId> inputs_;
+  // A complex product is four real ones; counters have it as one.
+  static constexpr std::int64_t kComplexFlops = 4;
+  static constexpr std::int64_t kMostFlops = std::int64_t{1} << 60;
+
   std::span<const Output> outputs_;
+  bool is_complex_ = false;
   Work work_;
 };
 

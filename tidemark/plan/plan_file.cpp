@@ -21,6 +21,7 @@ using Json = nlohmann::ordered_json;
 using ReadJson = nlohmann::json;
 
 constexpr const char* kFormat = "tidemark-plan";
+constexpr const char* kObjective = "recompute_ps";
 constexpr std::int64_t kMajor = 2;
 constexpr std::int64_t kMinor = 0;
 constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
@@ -114,7 +115,7 @@ Json body_of(const PortablePlan& plan) {
             {"reserve_bytes", facts.reserve_bytes},
             {"against", facts.against},
             {"rounding_bytes", facts.rounding_bytes.value_or(0)},
-            {"objective", "recompute_ps"},
+            {"objective", kObjective},
             {"termination", facts.termination},
             {"predicted",
              {{"start_bytes", facts.start_bytes},
@@ -256,6 +257,8 @@ class Reader {
         refuse(name_ + ": rounding_bytes", "sizes cannot be rounded up to that", std::string(kRoundingRule),
                std::to_string(*facts.rounding_bytes));
     }
+    if (json.contains("objective") && text_at(json, "objective", name_) != kObjective)
+      refuse(name_ + ": objective", "plans are for another one", kObjective, shown_in_error(json.at("objective")));
     facts.termination = text_at(json, "termination", name_);
     const ReadJson& predicted = member(json, "predicted", name_);
     const std::string place = name_ + ": predicted";

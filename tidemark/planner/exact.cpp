@@ -39,7 +39,6 @@ constexpr std::int64_t kModerateWork = 2'000'000;
 constexpr std::int64_t kCloseStep = 1 << 13;
 constexpr std::int64_t kUselessStep = 1024;  // residues whose bound is lower than that of parts by one part in so many
 constexpr std::int64_t kFarShare = 4;        // far from the optimum, a coarser ring will do
-constexpr std::int64_t kLeastShare = 4;      // one part in so many of the work allowed is for both sides in any case
 constexpr std::int64_t kLongEpisode = 4096;  // states; entries of longer ones take longer, since less is in caches
 
 // What paths up to a target may use of an episode.
@@ -222,6 +221,17 @@ class Search {
   bool is_limit_ = false;
 };
 
+// Whether they are the same but for which calls their units are: micro-batches mostly are.
+bool are_alike(const Episode& a, const Episode& b) {
+  if (a.state_count != b.state_count || a.first_arc != b.first_arc || a.arcs.size() != b.arcs.size()) return false;
+  for (std::size_t i = 0; i < a.arcs.size(); ++i) {
+    Arc other = b.arcs[i];
+    if (a.arcs[i].is_unit() && other.is_unit()) other.candidate = a.arcs[i].candidate;
+    if (a.arcs[i] != other) return false;
+  }
+  return true;
+}
+
 EpisodeSolution solve_alone(const Episode& episode, const std::vector<std::int64_t>& floors,
                             const ExactOptions& options, SolveStatistics& statistics) {
   SolveStatistics own;
@@ -247,6 +257,14 @@ ExactSolver::ExactSolver(Problem problem) : problem_(std::move(problem)) {
     }
     const std::vector<std::int64_t>& floor = floors_.emplace_back(find_floors(episode));
     smallest_peak_bytes_ = std::max(smallest_peak_bytes_, floor[0]);
+    std::size_t same = 0;
+    const auto is_same = [&](std::size_t j) {
+      return are_alike(problem_.episodes[j], episode) &&
+             (problem_.forward_episodes.empty() ||
+              are_alike(problem_.forward_episodes[j], problem_.forward_episodes[i]));
+    };
+    while (same < i && !is_same(same)) ++same;
+    same_as_.push_back(same);
   }
 }
 
@@ -265,7 +283,7 @@ EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& op
   };
   if (found.path && fits(forward, *found.path)) return found;
   std::int64_t bound_ps = found.bound_ps;
-  const auto left = [&] { return std::max(options.max_work - statistics.work, options.max_work / kLeastShare); };
+  const auto left = [&] { return std::max<std::int64_t>(options.max_work - statistics.work, 0); };
   const Sides sides = fitting_sides(episode, forward, options.budget_bytes);
   const std::vector<std::int64_t> forward_floors = find_floors(sides.forward);
   if (forward_floors[0] <= options.budget_bytes) {
@@ -290,8 +308,11 @@ Solution ExactSolver::solve(const ExactOptions& options) const {
   solution.end = SolveEnd::kOptimal;
   solution.peak_bytes = problem_.ground_bytes;
   bool has_all = true;
+  std::vector<EpisodeSolution> all;
+  all.reserve(problem_.episodes.size());
   for (std::size_t i = 0; i < problem_.episodes.size(); ++i) {
-    const EpisodeSolution found = solve_episode(i, options, solution.statistics);
+    const EpisodeSolution& found =
+        all.emplace_back(same_as_[i] < i ? all[same_as_[i]] : solve_episode(i, options, solution.statistics));
     if (!found.path && !found.is_limit) {
       solution.end = SolveEnd::kInfeasible;
       solution.paths.clear();

@@ -70,6 +70,7 @@ class ExactSolver {
 
   Problem problem_;
   std::vector<std::vector<std::int64_t>> floors_;  // by episode and state: the smallest peak from there
+  std::vector<std::size_t> same_as_;               // by episode: the first one that is like it, perhaps itself
   std::int64_t smallest_peak_bytes_ = 0;
 };
 

@@ -67,6 +67,13 @@ std::int64_t room_of(const PlannerOptions& options) {
 }
 
 PlanResult plan_step(const Step& step, const cost::StepCost& cost, const PlannerOptions& options) {
+  if (options.max_work < 0)
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "max_work",
+                 .problem = "less than no work cannot be allowed",
+                 .expected = "0 entries or more",
+                 .got = std::to_string(options.max_work),
+                 .remedy = "the default, or more for a proof"});
   const std::int64_t room_bytes = room_of(options);
   return PreparedStep(step, cost, options).plan(room_bytes, options.max_work);
 }

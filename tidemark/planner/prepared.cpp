@@ -69,7 +69,8 @@ class Search {
     std::int64_t model_budget = room_bytes_;
     bool is_first = true;
     for (int i = 0; i < kTries; ++i) {
-      const Solution solution = solver.solve({.budget_bytes = model_budget, .max_work = max_work_});
+      const std::int64_t left = std::max<std::int64_t>(max_work_ - result_.statistics.work, max_work_ / kShareOfOrder);
+      const Solution solution = solver.solve({.budget_bytes = model_budget, .max_work = left});
       result_.statistics.work += solution.statistics.work;
       result_.statistics.passes += solution.statistics.passes;
       result_.statistics.longest_list = std::max(result_.statistics.longest_list, solution.statistics.longest_list);

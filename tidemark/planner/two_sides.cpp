@@ -531,13 +531,14 @@ class Search {
 
   void try_target(std::int64_t target) {
     const Narrow narrowed = narrow(target);
-    const std::int64_t left = max_work_ - result_.work;
-    // A quick look first: what it finds makes the next target lower.
-    if (pass(narrowed, target, kBeam, std::max(left, kBeamWork))) return;
-    if (result_.ps <= target) return;
-    if (left <= 0 || !pass(narrowed, target, kAny, max_work_ - result_.work)) {
+    const auto left = [&] { return max_work_ - result_.work; };
+    // A quick look first: what it finds makes the next target lower. The first one gets its work in any case.
+    const std::int64_t quick = result_.passes == 0 ? std::max(left(), kBeamWork) : left();
+    if (quick > 0 && pass(narrowed, target, kBeam, quick)) return;
+    if (result_.ps <= target && left() > 0) return;
+    if (left() <= 0 || !pass(narrowed, target, kAny, left())) {
       result_.is_limit = true;
-      for (std::int64_t more = std::max(kLeastStep, target / 64); !result_.path && more < kFree / 8; more *= 8)
+      for (std::int64_t more = std::max(kLeastStep, target / 64); !result_.path && more < kFree / 8; more *= 64)
         pass(narrow(target + more), target + more, kBeam, kBeamWork);
     }
   }
