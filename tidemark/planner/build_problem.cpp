@@ -107,7 +107,8 @@ class Builder {
     m_ = find_moments(step_, space_, is_used_,
                       {.workspace = options_.workspace,
                        .round_to_bytes = options_.round_to_bytes,
-                       .cut_parked = options_.cut_parked});
+                       .cut_parked = options_.cut_parked,
+                       .least_parked = options_.least_parked});
     problem_.ground_bytes = m_.ground_bytes;
     if (options_.workspace != nullptr) {
       rows_ = memory::join_workspace(step_, *options_.workspace);
@@ -1093,22 +1094,21 @@ bool is_small_step(const Step& step, const Space& space) {
 
 Problem build_whole_problem(const Step& step, const Space& space, const ProblemOptions& options) {
   constexpr std::size_t kManyConditions = 11;
-  constexpr std::int64_t kManyParked = 24;
-  const auto build = [&](bool cut_parked, std::size_t max_conditions) {
+  constexpr std::size_t kManyParked = 25;
+  const auto build = [&](bool cut_parked, std::size_t least_parked, std::size_t max_conditions) {
     ProblemOptions changed = options;
     changed.cut_parked = cut_parked;
+    changed.least_parked = least_parked;
     changed.max_conditions = max_conditions;
     return build_problem(step, space, changed);
   };
-  Problem cut = build(true, options.max_conditions);
-  const std::int64_t parked = cut.parked_count;
-  if (cut.is_whole && (cut.is_exact || parked == 0 || parked > kManyParked)) return cut;
-  // What was cut may be few enough to be tried both ways.
-  Problem uncut = parked == 0 ? cut : build(false, options.max_conditions);
-  if (uncut.is_whole || !is_small_step(step, space)) return uncut.is_whole ? uncut : cut;
-  uncut = build(false, kManyConditions);
-  if (uncut.is_whole || parked == 0) return uncut;
-  return cut.is_whole ? cut : build(true, kManyConditions);
+  // Few parked tensors can be tried both ways, which says more of them.
+  Problem problem = build(true, kManyParked, options.max_conditions);
+  const bool is_small = is_small_step(step, space);
+  if (!problem.is_whole && is_small) problem = build(false, 1, kManyConditions);
+  if (problem.is_whole) return problem;
+  Problem cut = build(true, 1, is_small ? kManyConditions : options.max_conditions);
+  return cut.is_whole ? cut : problem;
 }
 
 }  // namespace tidemark::planner

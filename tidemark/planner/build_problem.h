@@ -15,6 +15,7 @@ struct ProblemOptions {
   std::size_t max_patterns = 64;   // of shared tensors held or not, at one place
   std::size_t max_conditions = 6;  // groups of one unit whose effect is not a plain sum, tried both ways each
   bool cut_parked = false;         // see MomentsOptions: fewer of them, and peaks too low in the forward
+  std::size_t least_parked = 1;
 };
 
 // What replays of all plans of the space say, as a graph. The rules are those of docs/how_memory_is_counted.md; how

@@ -21,7 +21,8 @@ class Finder {
         is_used_(is_used),
         workspace_(options.workspace),
         round_to_(options.round_to_bytes),
-        cuts_parked_(options.cut_parked) {}
+        cuts_parked_(options.cut_parked),
+        least_parked_(options.least_parked) {}
 
   Moments run() {
     m_.event_count = static_cast<std::uint32_t>(t_.events.size());
@@ -164,9 +165,13 @@ class Finder {
     m_.left_before.assign(m_.event_count, 0);
     if (!cuts_parked_) return;
     const std::vector<std::uint32_t> cut = find_cuts(count_backward());
-    for (std::uint32_t i = 0; i < t_.storages.size(); ++i) {
+    std::vector<std::uint32_t> parked;
+    for (std::uint32_t i = 0; i < t_.storages.size(); ++i)
+      if (cut[i] != 0 && cut[i] < m_.program[i].end && m_.is_resized[i] == 0 && !m_.more_fixed.contains(i))
+        parked.push_back(i);
+    if (parked.size() < least_parked_) return;
+    for (const std::uint32_t i : parked) {
       Interval& life = m_.program[i];
-      if (cut[i] == 0 || cut[i] >= life.end || m_.is_resized[i] != 0 || m_.more_fixed.contains(i)) continue;
       m_.is_parked[i] = 1;
       m_.parked_before[cut[i]] += m_.bytes[i];
       m_.left_before[life.end] += m_.bytes[i];
@@ -378,6 +383,7 @@ class Finder {
   const memory::WorkspaceTable* workspace_;
   std::int64_t round_to_;
   bool cuts_parked_;
+  std::size_t least_parked_;
   Moments m_;
   std::vector<std::uint32_t> ran_;  // by node
   std::vector<std::uint8_t> is_regular_;

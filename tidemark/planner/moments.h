@@ -80,6 +80,7 @@ struct MomentsOptions {
   // weights, and so do caches of keys and values) is let go of after that use. Levels are then too low where it is
   // there, by `parked_at`.
   bool cut_parked = false;
+  std::size_t least_parked = 1;  // only if there are as many
 };
 
 // `is_used` says by candidate whether its unit is to be thought of at all.
