@@ -1107,7 +1107,7 @@ Problem build_whole_problem(const Step& step, const Space& space, const ProblemO
   const bool is_small = is_small_step(step, space);
   if (!problem.is_whole && is_small) problem = build(false, 1, kManyConditions);
   if (problem.is_whole) return problem;
-  Problem cut = build(true, 1, is_small ? kManyConditions : options.max_conditions);
+  const Problem cut = build(true, 1, is_small ? kManyConditions : options.max_conditions);
   return cut.is_whole ? cut : problem;
 }
 
