@@ -127,7 +127,6 @@ class Builder {
     find_open();
     mode_ = Mode::kReal;
     has_forward_ = may_parked_matter_;
-    problem_.parked_count = std::count(m_.is_parked.begin(), m_.is_parked.end(), 1);
     for (std::size_t e = 0; e + 1 < m_.episode_begin.size(); ++e) {
       problem_.episodes.push_back(make_episode(m_.episode_begin[e], m_.episode_begin[e + 1]));
       if (!has_forward_) continue;

@@ -65,7 +65,6 @@ struct Moments {
   std::vector<std::int64_t> parked_before;
   std::vector<std::int64_t> left_before;
 
-  bool has_parked() const { return event_count > 0 && parked_before.back() > 0; }
   // Bytes that `level` leaves out after an event.
   std::int64_t parked_at(std::uint32_t event) const { return parked_before[event] - left_before[event]; }
 

@@ -79,7 +79,6 @@ struct Problem {
   bool is_exact = true;
   bool is_whole = true;            // false: some choices were left out, since there would have been too many
   std::int64_t pattern_count = 0;  // the most states at one place
-  std::int64_t parked_count = 0;   // tensors that were cut
 };
 
 }  // namespace tidemark::planner

@@ -1,6 +1,7 @@
 """The forwards of classes: inherited ones, and ones that somebody else exchanges while a plan is applied."""
 
 import gc
+
 import pytest
 import torch
 from torch import nn
