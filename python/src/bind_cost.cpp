@@ -176,7 +176,11 @@ void bind_cost(nb::module_& m) {
           "And for keeping the random state.")
       .def_prop_ro(
           "mfu", [](const CostOf& self) { return cost::model_flops_utilisation(self.cost, self.device); },
-          "The part of the device's listed peak that the step uses, 0 to 1.")
+          "The part of the device's listed peak that the step uses: 0 to 1, but for convolutions and causal "
+          "attention,\n"
+          "whose kernels do with fewer operations than are counted.")
+      .def_prop_ro(
+          "notes", [](const CostOf& self) { return self.cost.notes; }, "What had to be assumed, in words.")
       .def("__repr__", [](const CostOf& self) {
         return fmt::format("<StepCost of {} on {}>", format_duration(self.cost.step_ps), self.device.name);
       });

@@ -52,6 +52,7 @@ def test_every_op_gets_a_time(step, path):
     for kind in ("forward", "backward", "optimizer"):
         assert rows.pop(f"op overhead {kind}")[0] >= 0
         assert rows.pop(f"view overhead {kind}")[0] >= 0
+        assert rows.pop(f"pass overhead {kind}")[0] >= 0
     assert rows.keys() == {tidemark.workspace_key(step, op.id) for op in step.ops}
     assert all(median > 0 and spread >= 0 for median, spread in rows.values())
     assert file["name"] == "mine"
@@ -121,11 +122,12 @@ def small_step(batch):
 
 
 def test_rows_of_one_shape_teach_the_price_of_another(step, path):
-    """The table has another step, at 1 us for each byte and launch: no row is of an op of this one that depends on the
-    batch, but they are priced like that."""
+    """The table has another step, at 1 ns for each byte and 1 us for a launch: no row is of an op of this one that depends on
+    the batch, but they are priced like that."""
     file = json.loads(path.read_text())
-    other, this = small_step(32), small_step(48)
-    file["measured"]["ops"] = rows_of(other, 1)
+    other, this = small_step(1024), small_step(1536)
+    file["measured"]["ops"] = rows_of(other, 0.001)
+    file["bandwidth_bytes_per_s"][0], file["peak_flops"]["float32"][0] = 20 * 10**9, 80 * 10**9  # whatever was measured
     path.write_text(json.dumps(file))
     cost = tidemark.price(this, str(path))
     for row in file["measured"]["ops"]:
@@ -135,12 +137,12 @@ def test_rows_of_one_shape_teach_the_price_of_another(step, path):
     relu = next(op.id for op in this.ops if op.name == "aten.relu.default")
     mm = next(op.id for op in this.ops if op.name == "aten.addmm.default")
     assert cost.ops["source"][relu] == cost.ops["source"][mm] == "modelled"
-    # 48 rows of 128 floats, read and written, and a launch of 1 us
-    assert cost.ops["ms"][relu] == pytest.approx((1 + 2 * 48 * 128 * 4) / 1000, rel=0.01)
-    # 48 x 64 by 64 x 128, and a bias of 128: by its bytes it would be (48 * 64 + 64 * 128 + 128 + 48 * 128) * 4 us, which the
-    # model, by FLOPs or bytes, scales in a way of its own
-    assert cost.ops["ms"][mm] == pytest.approx((48 * 64 + 64 * 128 + 128 + 48 * 128) * 4 / 1000, rel=0.5)
-    assert old.ops["ms"][mm] < cost.ops["ms"][mm] / 10  # an older file has no product that both steps have
+    # 1536 rows of 128 floats, read and written, and a launch of 1 us
+    assert cost.ops["ms"][relu] == pytest.approx((1 + 2 * 1536 * 128 * 4 / 1000) / 1000, rel=0.01)
+    # 1536 x 64 by 64 x 128, and a bias of 128: by its bytes it would be (1536 * 64 + 64 * 128 + 128 + 1536 * 128) * 4 ns, which
+    # the model, by FLOPs or bytes, scales in a way of its own
+    assert cost.ops["ms"][mm] == pytest.approx((1536 * 64 + 64 * 128 + 128 + 1536 * 128) * 4 / 1e6, rel=0.5)
+    assert old.ops["ms"][mm] < cost.ops["ms"][mm]  # an older file has no product that both steps have
 
 
 def test_a_calibrated_step_teaches_one_of_another_size(step, path):
@@ -311,6 +313,51 @@ def test_a_file_that_is_none_is_refused(step, tmp_path, text):
     assert path.read_text() == text
 
 
+def test_peaks_of_all_types_and_a_bandwidth_that_is_reached(path):
+    """Rates are what was measured, so that nothing is taken off them again; a device file takes them."""
+    file = json.loads(path.read_text())
+    assert set(file["peak_flops"]) == set(file["achieved_permille"]) == {"float64", "float32", "float16", "bfloat16"}
+    assert file["stream_permille"][0] == 1000
+    assert {rate for rate, _ in file["achieved_permille"].values()} == {1000}
+
+
+def test_paths_that_cannot_be_written_are_refused(step, tmp_path):
+    for path, said in (tmp_path, "is a folder"), ("", "expected where the device file goes"), (3, "expected where"):
+        with pytest.raises(ValueError, match=said):
+            tidemark.calibrate(step, path, progress=False)
+
+
+def test_overheads_are_resumed(step, path, monkeypatch):
+    """What checkpoints cost is in the file before what ops cost is measured; a second run measures the rest only."""
+    file = json.loads(path.read_text())
+    file["measured"]["ops"] = [row for row in file["measured"]["ops"] if " overhead " not in row[0]]
+    path.write_text(json.dumps(file))
+    monkeypatch.setattr(overheads, "time_regions", lambda *_: pytest.fail("measured again"))
+    tidemark.calibrate(step, path, seconds_per_op=0.001, workspace=False, progress=False)
+    assert sum(" overhead " in row[0] for row in json.loads(path.read_text())["measured"]["ops"]) == 9
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.undo()
+    monkeypatch.setattr(overheads, "_ROUNDS", (3, 3))
+    file["measured"]["ops"] = [row for row in file["measured"]["ops"] if "checkpoint" not in row[0]]
+    path.write_text(json.dumps(file))
+    monkeypatch.setattr(overheads, "time_op_overheads", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tidemark.calibrate(step, path, seconds_per_op=0.001, workspace=False, progress=False)
+    assert any(row[0] == "checkpoint save" for row in json.loads(path.read_text())["measured"]["ops"])
+
+
+def test_denormal_numbers_stay_as_they_were(step, path):
+    assert torch.set_flush_denormal(True)
+    try:
+        tidemark.calibrate(step, path, seconds_per_op=0, workspace=False, progress=False)
+        assert not torch.tensor([1e-40]).mul(0.5).any()
+    finally:
+        torch.set_flush_denormal(False)
+
+
 def test_what_calling_costs_is_not_counted():
     """A clock that advances by one millisecond at each reading: an op takes one, as does calling it, less its share of the
     list of 200 in which no call is counted: one millisecond less a two-hundredth."""
@@ -319,17 +366,19 @@ def test_what_calling_costs_is_not_counted():
 
 
 @pytest.mark.parametrize(
-    "counts, times, shares",
+    "counts, times, each, off",
     [
-        ([(4, 0), (5, 10)], [80, 130], (20, 3)),  # 4 * 20 and 5 * 20 + 10 * 3
-        ([(4, 0), (5, 10)], [80, 80], (17, 0)),  # views below nothing: (4 * 80 + 5 * 80) / (4 * 4 + 5 * 5)
-        ([(4, 0), (5, 10)], [-8, 100], (0, 10)),  # ops below nothing
-        ([(4, 0), (5, 0)], [80, 100], (20, 0)),  # optimizers have no views
-        ([(4, 0), (5, 10)], [-80, -80], (0, 0)),
+        ([(4, 0), (5, 10)], [80.5, 131], (20, 3), 0),  # 4 * 20 and 5 * 20 + 10 * 3, and a little for what doubles round
+        # Views below nothing: 720 / 41 = 17.56 for an op, (4 * 80 + 5 * 80) / (4 * 4 + 5 * 5); off by 9.76 and 7.80.
+        ([(4, 0), (5, 10)], [80, 80], (17, 0), 17),
+        ([(4, 0), (5, 10)], [-8, 100.5], (0, 10), 8),  # ops below nothing
+        ([(4, 0), (5, 0)], [80.2, 100.25], (20, 0), 0),  # optimizers have no views
+        ([(4, 0), (5, 10)], [-80, -80], (0, 0), 160),
+        ([(1, 4, 0), (1, 5, 10), (1, 1, 0)], [85.5, 136.7, 25.3], (5, 20, 3), 0),  # 5 for the pass
     ],
 )
-def test_what_is_around_ops_is_shared_between_ops_and_views(counts, times, shares):
-    assert overheads._shares(counts, times) == shares
+def test_what_is_around_ops_is_shared_between_passes_ops_and_views(counts, times, each, off):
+    assert overheads.shares(times, counts) == (list(each), off)
 
 
 def test_views_have_an_overhead_of_their_own(step, path):

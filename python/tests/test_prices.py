@@ -84,3 +84,13 @@ def test_the_backward_of_grouped_convolutions_is_two_of_them():
 def test_winograd_is_not_for_dilated_convolutions():
     """Both compute the same number of products; only the plain one may do so with fewer of them."""
     assert _conv_passes(padding=2, dilation=2)[0] > 1.1 * _conv_passes(padding=1)[0]
+
+
+def test_a_bag_reads_the_rows_it_looks_up():
+    """40 rows of 64 floats, 40 indices and 8 offsets of 8 bytes: not the table of 2.5 MB."""
+    model = torch.nn.EmbeddingBag(10_000, 64)
+    step = tidemark.capture_batch(
+        model, torch.zeros(8, 5, dtype=torch.int64), lambda y: y.sum(), torch.optim.SGD(model.parameters()), workspace=False
+    )
+    bag = next(op for op in step.ops if op.name.startswith("aten._embedding_bag."))
+    assert bag.read_bytes == 40 * 64 * 4 + 40 * 8 + 8 * 8

@@ -69,10 +69,14 @@ def calibrate(
     import torch
 
     if not isinstance(step, _core.Step):
-        raise TypeError(f"calibrate: step is {step!r:.80}; expected a Step, as tidemark.capture and tidemark.load give it")
+        raise TypeError(f"calibrate: step is {step!r:.80}; expected a Step, as tidemark.capture and tidemark.Step.load give it")
     if isinstance(seconds_per_op, bool) or not isinstance(seconds_per_op, (int, float)) or not 0 <= seconds_per_op < math.inf:
         raise ValueError(f"calibrate: seconds_per_op is {seconds_per_op!r}; expected a number of seconds, 0 or more")
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise ValueError(f"calibrate: path is {path!r:.80}; expected where the device file goes, such as 'my-machine.json'")
     target = Path(path)
+    if target.is_dir():
+        raise ValueError(f"calibrate: {str(target)!r} is a folder; expected a file, such as {str(target / 'my-machine.json')!r}")
     if not target.absolute().parent.is_dir():
         raise ValueError(f"calibrate: there is no folder {str(target.absolute().parent)!r} for the file {target.name!r}; try: make it first")
     if device not in ("cpu", "cuda"):
@@ -101,18 +105,17 @@ def calibrate(
         keep_freed_memory()
     # Random ops run here, and values shrink when an op is repeated.
     with bar, _saved_at_the_end(table), torch.random.fork_rng([] if device == "cpu" else None), torch.no_grad(), _flushed_denormals():
-        bar.note("what ops and checkpoints cost beside themselves")
         call = overheads.call_ns(now) if device == "cpu" else 0
-        is_new = "checkpoint save" not in table.rows
-        run = Rerun(step, device, now) if (missing or is_new) and _fits(step, device) else None
-        if is_new:
+        beside = [lambda b: overheads.time_regions(device, now, b, bar.note)] if "checkpoint save" not in table.rows else []
+        if device == "cpu" and "op overhead forward" not in table.rows:
+            beside.append(lambda b: overheads.time_op_overheads(now, call, b, bar.note))
+        run = Rerun(step, device, now) if (missing or beside) and _fits(step, device) else None
+        for measure in beside:
             between = overheads.Between(device, step, run)
-            rows = overheads.time_regions(device, now, between)
-            if device == "cpu":
-                rows |= overheads.time_op_overheads(now, call, between)
-            between.close()
-            for key, row in rows.items():
+            for key, row in measure(between).items():
                 table.add(key, *row)
+            between.close()
+            table.save()
         if missing and run is not None:
             with Passes(target, table.machine, step.fingerprint) as passes:
                 for key, (median, spread) in _time_in_order(step, run, seconds_per_op * len(missing), bar, passes).items():
@@ -147,11 +150,12 @@ def _saved_at_the_end(table: Any) -> Iterator[None]:
 def _flushed_denormals() -> Iterator[None]:
     import torch
 
+    were_flushed = not torch.full((1,), 2.0**-1074, dtype=torch.float64).mul(1.0).any()
     could = torch.set_flush_denormal(True)
     try:
         yield
     finally:
-        if could:
+        if could and not were_flushed:
             torch.set_flush_denormal(False)
 
 

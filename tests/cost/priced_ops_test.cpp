@@ -226,11 +226,16 @@ TEST(PricedOps, RecordedCheckpointsHaveTheirPrice) {
     const StepCost without = priced(0);
     const std::int64_t more_ps = 2 * (with.region_ps + with.region_rng_ps);
     EXPECT_GT(more_ps, 0);
-    EXPECT_EQ(with.all.time_ps, without.all.time_ps);  // ops alone
-    if (name == "cpu")
+    if (name == "cpu") {
       EXPECT_EQ(with.step_ps - without.step_ps, more_ps);
-    else
+      EXPECT_EQ(with.all.time_ps, with.step_ps);
+      EXPECT_EQ(with.pass(PassKind::kRecompute).time_ps, more_ps);
+      // Off by 41 % at most.
+      EXPECT_NEAR(static_cast<double>(with.pass(PassKind::kRecompute).low_ps), 0.59 * static_cast<double>(more_ps), 2);
+    } else {
       EXPECT_EQ(with.host_ps - without.host_ps, more_ps);
+      EXPECT_EQ(with.all.time_ps, without.all.time_ps);  // ops alone
+    }
   }
 }
 
@@ -245,6 +250,89 @@ TEST(PricedOps, AComplexProductIsFourRealOnes) {
     EXPECT_EQ(work.m, 64);
     EXPECT_EQ(work.precision, precision);
   }
+}
+
+// Attention of 1024 queries over 1024 keys in blocks of 128 queries: block i computes (i + 1) of 8 blocks of keys, 36
+// of 64 in all. Of the gradient the same. Where there are twice as many queries, later ones see every key: 36 + 64 of
+// 128.
+TEST(PricedOps, CausalAttentionSkipsHalf) {
+  constexpr std::int64_t kFlops = 64'000'000;
+  const auto skipped = [&](const char* name, std::int64_t queries, bool is_causal) {
+    Shaped s;
+    s.p.flops = kFlops;
+    s.p.args = s.p.b.intern_args({{s.p.b.intern("is_causal"), ArgValue{is_causal}}});
+    const TensorId query = s.make(DType::kBFloat16, {2, 4, queries, 64});
+    const TensorId key = s.make(DType::kBFloat16, {2, 4, 1024, 64});
+    const bool is_backward = std::string_view(name).find("backward") != std::string_view::npos;
+    s.run(name, is_backward ? std::vector{query, query, key, key} : std::vector{query, key, key}, DType::kBFloat16,
+          {2, 4, queries, 64});
+    const Work work = s.work();
+    EXPECT_EQ(work.flops, kFlops);
+    EXPECT_EQ(work.is_backward, is_backward);
+    return work.skipped_flops;
+  };
+  EXPECT_EQ(skipped("aten._scaled_dot_product_flash_attention.default", 1024, true), kFlops * 28 / 64);
+  EXPECT_EQ(skipped("aten._scaled_dot_product_flash_attention_backward.default", 1024, true), kFlops * 28 / 64);
+  EXPECT_EQ(skipped("aten._scaled_dot_product_flash_attention.default", 2048, true), kFlops * 28 / 128);
+  EXPECT_EQ(skipped("aten._scaled_dot_product_flash_attention.default", 1024, false), 0);
+  Work work = product_work(Family::kAttention, 0, 0, 0, 0, Precision::kBFloat16, 2);
+  work.flops = 1'000'000'000'000;
+  const Machine machine = make_machine(h100());
+  const std::int64_t all_ps = op_time(work, machine).compute_ps;
+  work.skipped_flops = work.flops / 4;
+  EXPECT_NEAR(static_cast<double>(op_time(work, machine).compute_ps), 0.75 * static_cast<double>(all_ps), 2);
+}
+
+// A convolution over an empty batch launches nothing but itself: no plan is tried, nothing is transformed.
+TEST(PricedOps, AConvolutionOverNothingTakesALaunch) {
+  Shaped s;
+  s.run("aten.convolution.default", {s.make(DType::kFloat32, {0, 3, 8, 8}), s.make(DType::kFloat32, {4, 3, 3, 3})},
+        DType::kFloat32, {0, 4, 8, 8});
+  const StepCost cost = price_step(s.p.finish(), device::find_device("t4"));
+  EXPECT_EQ(cost.ops[0].source, TimeSource::kModelled);
+  EXPECT_LT(cost.ops[0].total_ps - cost.ops[0].launch_ps, 10'000'000);
+}
+
+// What a caller may want to know: who takes part in collectives, and rates that a device has no figure for.
+TEST(PricedOps, WhatIsAssumedIsSaid) {
+  test::TinyProgram p;
+  p.device = "cuda";
+  const TensorId x = p.resident(Role::kInput, 1'000'000);
+  p.pass(PassKind::kForward);
+  p.op("_c10d_functional.all_reduce.default", {x}, 1'000'000, OpFlag::kCollective);
+  const Step step = p.finish();
+  ASSERT_EQ(price_step(step, h100()).notes.size(), 1u);
+  EXPECT_EQ(price_step(step, h100()).notes[0],
+            "1 collective is priced as on one device, where nothing is sent: say how many ranks take part");
+  EXPECT_TRUE(price_step(step, h100(), {.ranks = 2}).notes.empty());
+  for (const auto& [dtype, note] :
+       {std::pair(DType::kBFloat16,
+                  "products in bfloat16 are priced at the rate of float32: the device has no figure for them"),
+        std::pair(DType::kFloat32, "")}) {
+    Shaped s;
+    s.run("aten.mm.default", {s.make(dtype, {64, 64}), s.make(dtype, {64, 64})}, dtype, {64, 64});
+    const StepCost cost = price_step(s.p.finish(), device::find_device("v100"));
+    EXPECT_EQ(cost.notes, *note == 0 ? std::vector<std::string>() : std::vector<std::string>{note});
+  }
+}
+
+// Matrix units of float64: 19.5 TFLOP/s on an A100, of which a large product reaches 0.79 by assumption, and 9.7
+// without.
+TEST(PricedOps, MatrixUnitsHaveTheirOwnPeak) {
+  const device::Device a100 = device::find_device("a100-80-sxm");
+  const auto large = [](const device::Device& device) {
+    const Work work = product_work(Family::kMatmul, 1, 8192, 8192, 8192, Precision::kFloat64, 8);
+    return static_cast<double>(work.flops) /
+           (static_cast<double>(op_time(work, make_machine(device)).total_ps) * 1e-12);
+  };
+  EXPECT_NEAR(large(a100) / (0.79 * 19.5e12), 1, 0.05);
+  device::Device plain = a100;
+  plain.matrix_flops = {};
+  EXPECT_LT(large(plain), 9.7e12);
+  StepCost cost;
+  cost.step_ps = 1'000'000'000'000;
+  cost.flops_by_precision[static_cast<std::size_t>(Precision::kFloat64)] = 19'500'000'000'000 / 2;
+  EXPECT_NEAR(model_flops_utilisation(cost, a100), 0.5, 1e-9);
 }
 
 TEST(PricedOps, RanksHaveToMakeSense) {

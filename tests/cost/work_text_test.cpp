@@ -43,12 +43,14 @@ TEST(WorkText, EveryFieldComesBack) {
                   .k = 5,
                   .winograd_tiles = 6,
                   .flops = 7,
+                  .skipped_flops = 3,
                   .bytes = 8,
                   .row_bytes = 9,
                   .random = 10,
                   .item_bytes = 2};
   EXPECT_EQ(work_text(work),
-            "convolution bfloat16 b2 m300 n4 k5 winograd6 flops7 bytes8 row_bytes9 random10 item2 backward along_rows");
+            "convolution bfloat16 b2 m300 n4 k5 winograd6 flops7 skipped3 bytes8 row_bytes9 random10 item2 backward "
+            "along_rows");
   EXPECT_EQ(parse_work_text(work_text(work), "x"), work);
 }
 

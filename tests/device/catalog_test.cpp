@@ -90,6 +90,7 @@ TEST(Catalog, FindsByAliasAndByWhatTheDriverSays) {
 
 TEST(Catalog, AnUnknownNameGetsTheNearest) {
   EXPECT_THAT(error_of("h100-smx"), HasSubstr("try: h100-sxm, "));
+  EXPECT_THAT(error_of("a100-sxm"), HasSubstr("try: a100-40-sxm, a100-80-sxm, "));
   EXPECT_THAT(error_of("3090"), HasSubstr("try: rtx-3090, "));
   EXPECT_THAT(error_of(""), HasSubstr("the device is not known"));
   EXPECT_THAT(error_of("no/such/file.json"), HasSubstr("no/such/file.json"));

@@ -166,5 +166,20 @@ TEST(ReadDevice, ANetworkAndAMeasuredStreamAreOptional) {
   EXPECT_THAT(error_of(json.dump()), HasSubstr("network"));
 }
 
+TEST(ReadDevice, MatrixUnitsAreFasterOrLeftOut) {
+  Json json = valid();
+  json["matrix_flops"] = Json::parse(R"({"float32": [40000000000000, "s"]})");
+  const Device device = parse_device(json.dump(), "card.json");
+  EXPECT_EQ(device.product_peak(Precision::kFloat32)->value, 40'000'000'000'000);
+  EXPECT_EQ(device.peak(Precision::kFloat32)->value, 35'600'000'000'000);
+  EXPECT_EQ(parse_device(valid().dump(), "x").product_peak(Precision::kFloat32)->value, 35'600'000'000'000);
+  json["matrix_flops"]["float32"][0] = 35'600'000'000'000;
+  EXPECT_THAT(error_of(json.dump()), HasSubstr("the figure for float32 is not above that of peak_flops"));
+  json["matrix_flops"] = Json::parse(R"({"float64": [40000000000000, "s"]})");  // which it does not have otherwise
+  EXPECT_THAT(error_of(json.dump()), HasSubstr("the figure for float64 is not above"));
+  json["matrix_flops"] = Json::parse(R"({"float32": [40000000000000, "nobody"]})");
+  EXPECT_THAT(error_of(json.dump()), HasSubstr("matrix_flops"));
+}
+
 }  // namespace
 }  // namespace tidemark::device

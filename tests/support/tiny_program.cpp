@@ -56,10 +56,11 @@ OpId TinyProgram::run(std::string_view name, const std::vector<TensorId>& inputs
                        .region = {},
                        .inputs = inputs,
                        .outputs = outputs,
-                       .args = {},
+                       .args = args,
                        .source = {},
                        .group = flags.has(OpFlag::kCollective) ? std::string_view("dp") : std::string_view(),
-                       .flags = flags});
+                       .flags = flags,
+                       .flops = flops});
   b.begin(last_op_);
   for (const Output& out : outputs)
     if (out.alias == AliasKind::kFresh) b.alloc(storage(out.tensor));

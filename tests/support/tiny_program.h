@@ -28,6 +28,8 @@ class TinyProgram {
   step::StepBuilder b;
   step::ModuleId root;
   std::string device = "cpu";  // of storages made from here on
+  step::ArgsId args;           // of ops made from here on
+  std::int64_t flops = 0;      // the same
 
   step::ModuleId module(step::ModuleId parent, std::string_view name, std::string_view type);
   step::TensorId resident(step::Role role, std::int64_t bytes);

@@ -100,6 +100,8 @@ struct Constants {
 
   // How far off totals of a family may be, as a part of them: the mean error on the worst GPU when it is left out.
   std::array<double, kFamilyCount> error = {0, 0.14, 0.21, 0.30, 0.40, 0.18, 0.10, 0.10, 0.50, 0};
+  // The same where nothing was fitted: on a CPU without a table, and far above the sizes that a table has. Assumed.
+  double guess_error = 0.5;
   // A reasonable guess for unpriced ops is between nothing and this many times what launching them and moving
   // their bytes takes.
   double unpriced_factor = 10;

@@ -40,14 +40,18 @@ double threads_of(int generation) {
 
 Unit unit_of(const Device& device, int generation, Precision precision) {
   if (device.kind == DeviceKind::kCpu) return Unit::kPlain;
+  if (device.matrix_flops[static_cast<std::size_t>(precision)]) return Unit::kTensorCore;
   const bool is_wide = precision == Precision::kFloat32 || precision == Precision::kFloat64;
   if (device.kind == DeviceKind::kCuda && (is_wide || generation < 70)) return Unit::kTiles;
   return Unit::kTensorCore;
 }
 
-// What large products reach of the listed peak when nobody measured it: boards are limited by their power.
-double assumed_part(const Device& device, int generation, Unit unit, double peak, const Constants& constants) {
+// What large products reach of the listed peak when nobody measured it: boards are limited by their power. (Whole
+// numbers take little of it.)
+double assumed_part(const Device& device, int generation, Unit unit, Precision precision, double peak,
+                    const Constants& constants) {
   if (unit != Unit::kTiles) return constants.tensor_core_peak;
+  if (precision == Precision::kInt8) return constants.float32_peak;
   const double per_watt = generation >= 89   ? constants.flops_per_watt_ada
                           : generation >= 80 ? constants.flops_per_watt_ampere
                                              : constants.flops_per_watt;
@@ -91,19 +95,23 @@ Machine make_machine(const Device& device, const Constants& constants) {
     machine.network_bytes_per_s = static_cast<double>(device.network->bytes_per_s.value);
     machine.network_latency_s = static_cast<double>(device.network->latency_ns.value) * 1e-9;
   }
+  machine.error = constants.error;
+  if (device.kind == DeviceKind::kCpu)
+    for (double& error : machine.error) error = std::max(error, constants.guess_error);
   machine.vector_flops_per_s = static_cast<double>(device.peak(Precision::kFloat32)->value);
   const auto float32 = static_cast<std::size_t>(Precision::kFloat32);
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {
-    // What the device does not have runs in float32 at best.
+    // What the device does not have runs in float32 at best, and float64 at half of that.
     const std::size_t from = device.peak_flops[i] ? i : float32;
     const auto precision = static_cast<Precision>(from);
     Rate& rate = machine.rates[i];
     rate.unit = unit_of(device, machine.generation, precision);
-    const auto peak = static_cast<double>(device.peak_flops[from]->value);
+    const auto peak = static_cast<double>(device.product_peak(precision)->value);
     const auto& achieved = device.achieved_permille[from];
     const double part = achieved ? static_cast<double>(achieved->value) / 1000
-                                 : assumed_part(device, machine.generation, rate.unit, peak, constants);
-    rate.flops_per_s = rate_from_probe(machine, precision, part * peak);
+                                 : assumed_part(device, machine.generation, rate.unit, precision, peak, constants);
+    const bool is_wider = from != i && static_cast<Precision>(i) == Precision::kFloat64;
+    rate.flops_per_s = rate_from_probe(machine, precision, part * peak) / (is_wider ? 2 : 1);
   }
   return machine;
 }

@@ -38,6 +38,7 @@ struct Machine {
   std::array<Rate, device::kPrecisionNames.size()> rates;
   // Measured over modelled, for each family, where a table of measured ops was given.
   std::array<double, kFamilyCount> scale = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  std::array<double, kFamilyCount> error = {};  // how far off the times of a family may be, as a part of them
 
   // What a view costs where host and device are one and a table has some; else views are free.
   double view_s = 0;

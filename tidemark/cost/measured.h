@@ -26,22 +26,41 @@ inline constexpr std::string_view kRegionRngKey = "checkpoint random state";
 
 // What the table has for a key. None: nothing.
 const device::MeasuredOp* measured_row(const device::Device& device, std::string_view key);
-std::optional<std::int64_t> measured_ps(const device::Device& device, std::string_view key);
 
-// Of an op, or of a view, in such a pass. Tables of older versions have none for views, which then count as ops.
-std::int64_t overhead_ps(const device::Device& device, step::PassKind pass, bool is_view);
+// A time, and how far off it may be.
+struct Around {
+  std::int64_t time_ps = 0;
+  std::int64_t spread_ps = 0;
+};
+
+// What an op, or a view, costs beside itself in such a pass. Tables of older versions have none for views, which then
+// count as ops. And what each pass costs beside all of them: older tables have nothing.
+Around op_overhead(const device::Device& device, step::PassKind pass, bool is_view);
+Around pass_overhead(const device::Device& device, step::PassKind pass);
+
+// What a table says about ops of one name that are not in it.
+struct NameFit {
+  double scale = 1;        // over what the machine says beside the launch
+  double launch_ps = 0;    //
+  double error = 0;        // of the total, as a part of it
+  double most_own_ps = 0;  // up to which rows were there to learn from, beside the launch
+};
 
 // The machine of a device with a table, for the ops that are not in it.
 struct TableFit {
   Machine machine;
-  std::vector<double> name_scale;  // by the step's strings: ops of that name over what the machine says
+  std::vector<NameFit> names;  // by the step's strings; those that are no op's are as they come
 };
 
 // Rows that say what their op asked of the device teach whatever the step is, others where the step has such an op.
-// What a launch costs is the least that was measured, a view the median of views. Each family is scaled by the median
-// of measured over modelled, weighted by what is modelled, of at least three rows; rows of which the launch is nearly
-// all say nothing here. An op whose name has such rows is scaled by theirs. Requires: `rows` is join_measured(step,
-// kinds, device). Throws: Error that names the row whose words cannot be read.
+// - A launch is the median of what the quarter of rows with the least work took beyond it, a view the median of views.
+// - Each family is scaled by the median of measured over modelled, weighted by what is modelled, of at least three
+// rows;
+//   only rows that are modelled to take several launches say something here.
+// - An op whose name has such rows is scaled by theirs, and its launch is what its small rows took beyond that.
+// - How far off that may be: half of the distance between the quartiles of what it is the median of, and no less than
+//   the error of the family.
+// Requires: `rows` is join_measured(step, kinds, device). Throws: Error that names the row whose words cannot be read.
 TableFit fit_to_table(const Machine& machine, const step::Step& step, const step::OpKinds& kinds,
                       const std::vector<std::uint32_t>& rows, const device::Device& device);
 

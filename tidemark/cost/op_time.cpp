@@ -63,6 +63,12 @@ Parts product_parts(const Work& work, const Machine& machine, double part_of_rat
   return {time.compute_s, time.memory_s, time.both_s};
 }
 
+Parts attention_parts(Work work, const Machine& machine) {
+  work.flops -= work.skipped_flops;
+  const Constants& c = machine.constants;
+  return product_parts(work, machine, work.is_backward ? c.attention_backward : c.attention_forward);
+}
+
 Work at_priced_precision(Work work) {
   work.precision = priced_precision(work);
   return work;
@@ -96,7 +102,7 @@ Parts convolution_parts(const Work& work, const Machine& machine) {
   const Constants& c = machine.constants;
   const bool is_tiled = machine.rate(work.precision).unit == Unit::kTiles;
   Parts parts = product_parts(work, machine, is_tiled ? c.convolution_direct : 1);
-  if (!is_tiled) return parts;
+  if (!is_tiled || work.flops == 0) return parts;  // over nothing no kernel runs
   if (work.winograd_tiles > 0) {
     const Work products = winograd_of(work);
     Parts winograd = product_parts(products, machine, c.convolution_winograd);
@@ -119,7 +125,7 @@ Parts parts_of(const Work& work, const Machine& machine) {
     case Family::kConvolution:
       return convolution_parts(at_priced_precision(work), machine);
     case Family::kAttention:
-      return product_parts(work, machine, work.is_backward ? c.attention_backward : c.attention_forward);
+      return attention_parts(work, machine);
     case Family::kSoftmax:
     case Family::kNorm:
       return vector_parts(static_cast<double>(work.flops), row_traffic(work, machine), machine);
@@ -153,7 +159,7 @@ Time op_time(const Work& work, const Machine& machine) {
   time.memory_ps = ps(parts.memory_s * scale);
   time.launch_ps = ps(machine.launch_s);
   time.total_ps = time.launch_ps + ps(parts.both_s * scale);
-  time.spread_ps = static_cast<std::int64_t>(static_cast<double>(time.total_ps) * machine.constants.error[family]);
+  time.spread_ps = static_cast<std::int64_t>(static_cast<double>(time.total_ps) * machine.error[family]);
   return time;
 }
 
@@ -162,8 +168,8 @@ std::int64_t isolated_ps(const Time& time) {
 }
 
 std::int64_t plain_roofline_ps(const Work& work, const device::Device& device) {
-  const auto& figure =
-      device.peak(work.precision) ? device.peak(work.precision) : device.peak(device::Precision::kFloat32);
+  const auto& figure = device.peak(work.precision) ? device.product_peak(work.precision)
+                                                   : device.product_peak(device::Precision::kFloat32);
   return ps(std::max(static_cast<double>(work.flops) / static_cast<double>(figure->value),
                      static_cast<double>(work.bytes) / static_cast<double>(device.bandwidth_bytes_per_s.value)));
 }

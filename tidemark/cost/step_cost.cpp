@@ -21,6 +21,8 @@ namespace {
 using namespace step;
 
 constexpr double kPsPerS = 1e12;
+// How many times as much work as any row of a table was modelled to be, for what it says to be a guess.
+constexpr double kFarAbove = 8;
 constexpr std::size_t kNoPosition = static_cast<std::size_t>(-1);
 
 std::int64_t ps_from_us(double us) { return static_cast<std::int64_t>(std::llround(us * 1e6)); }
@@ -59,6 +61,13 @@ class Adder {
       case TimeSource::kFree:
         break;
     }
+  }
+
+  // What a pass costs beside its ops, by a table.
+  void add_pass(const Around& around) {
+    add_to(total_.time_ps, around.time_ps);
+    add_to(total_.measured_ps, around.time_ps);
+    measured_spread_ += static_cast<double>(around.spread_ps);
   }
 
   // What checkpoints cost beside their ops; their errors are their own.
@@ -171,6 +180,7 @@ class Pricer {
     price_regions();
     cost_.unpriced_factor = options_.constants.unpriced_factor;
     add_up();
+    add_notes();
     return std::move(cost_);
   }
 
@@ -236,10 +246,10 @@ class Pricer {
     machine_ = fit.machine;
     std::fill(recent_.begin(), recent_.end(), std::pair{Work{}, op_time(Work{}, machine_)});
     const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
-    std::array<std::array<std::int64_t, 2>, kPassKindNames.size()> overheads = {};  // of ops, of views
+    std::array<std::array<Around, 2>, kPassKindNames.size()> overheads = {};  // of ops, of views
     for (std::size_t kind = 0; is_own_host && kind < overheads.size(); ++kind)
       for (const bool is_view : {false, true})
-        overheads[kind][is_view] = overhead_ps(device_, static_cast<PassKind>(kind), is_view);
+        overheads[kind][is_view] = op_overhead(device_, static_cast<PassKind>(kind), is_view);
     for (std::size_t i = 0; i < kinds.of_op.size(); ++i) {
       const Op& op = step_.tables().ops[i];
       price(i);
@@ -248,36 +258,40 @@ class Pricer {
       // A view is timed on the host, also where it is not the host's time that counts.
       const bool is_view = time.source == TimeSource::kFree;
       if (is_view && !is_own_host) continue;
-      const std::int64_t around_ps = overheads[static_cast<std::size_t>(step_[op.pass].kind)][is_view];
+      const Around& around = overheads[static_cast<std::size_t>(step_[op.pass].kind)][is_view];
       if (row == kNotMeasured) {
-        fit_time(time, cost_.family.back(), fit.name_scale[op.name.index()], around_ps);
+        fit_time(time, fit.names[op.name.index()], around);
         continue;
       }
-      time.total_ps = device_.measured[row].time_ps + around_ps;
-      time.spread_ps = device_.measured[row].spread_ps;
+      time.total_ps = device_.measured[row].time_ps + around.time_ps;
+      time.spread_ps = device_.measured[row].spread_ps + around.spread_ps;
       time.launch_ps = std::min(time.launch_ps, time.total_ps);
       time.source = TimeSource::kMeasured;
     }
   }
 
   // An op that the table does not have, by what it says about others.
-  void fit_time(Time& time, Family family, double scale, std::int64_t overhead_ps) const {
-    const bool is_view = time.source == TimeSource::kFree;
+  void fit_time(Time& time, const NameFit& fit, const Around& around) const {
     if (time.source == TimeSource::kUnpriced) return;
-    if (is_view) overhead_ps += ps_from_double(machine_.view_s * kPsPerS);
-    if (is_view && overhead_ps == 0) return;
-    const auto scaled = [&](std::int64_t ps) {
-      return std::min(ps_from_double(static_cast<double>(ps) * scale), kLongestOpPs);
-    };
-    if (!is_view && scale != 1) {
+    if (time.source == TimeSource::kFree) {
+      const std::int64_t view_ps = ps_from_double(machine_.view_s * kPsPerS) + around.time_ps;
+      if (view_ps == 0) return;
+      time.launch_ps = time.total_ps = view_ps;
+      time.spread_ps = around.spread_ps;
+    } else {
+      const auto scaled = [&](std::int64_t ps) {
+        return std::min(ps_from_double(static_cast<double>(ps) * fit.scale), kLongestOpPs);
+      };
+      const auto own_ps = static_cast<double>(time.total_ps - time.launch_ps);
+      const bool is_far =
+          own_ps / machine_.scale[static_cast<std::size_t>(cost_.family.back())] > kFarAbove * fit.most_own_ps;
+      const double error = is_far ? std::max(fit.error, options_.constants.guess_error) : fit.error;
       time.compute_ps = scaled(time.compute_ps);
       time.memory_ps = scaled(time.memory_ps);
-      time.total_ps = time.launch_ps + scaled(time.total_ps - time.launch_ps);
-      time.spread_ps = static_cast<std::int64_t>(static_cast<double>(time.total_ps) *
-                                                 options_.constants.error[static_cast<std::size_t>(family)]);
+      time.total_ps = ps_from_double(fit.launch_ps) + scaled(time.total_ps - time.launch_ps) + around.time_ps;
+      time.launch_ps = ps_from_double(fit.launch_ps) + around.time_ps;
+      time.spread_ps = ps_from_double(static_cast<double>(time.total_ps - around.time_ps) * error) + around.spread_ps;
     }
-    time.launch_ps += overhead_ps;
-    time.total_ps += overhead_ps;
     time.source = TimeSource::kModelled;
   }
 
@@ -300,7 +314,8 @@ class Pricer {
       add_to(pass.unpriced_least_ps, time.memory_ps);
       unpriced.add(op.name, cost_.bytes[i]);
     }
-    add_recorded_regions(both);
+    add_pass_overheads(both, all, passes);
+    add_recorded_regions(both, all, passes);
     cost_.all = all.finish();
     cost_.unpriced = unpriced.finish();
     for (std::size_t kind = 0; kind < passes.size(); ++kind) cost_.passes[kind] = passes[kind].finish();
@@ -316,15 +331,51 @@ class Pricer {
     check_length();
   }
 
+  // What begins and ends a pass, where host and device are one. A loss is part of the forward that it ends.
+  void add_pass_overheads(std::vector<PassTimes>& both, Adder& all, std::vector<Adder>& passes) const {
+    if (device_.kind != device::DeviceKind::kCpu || device_.measured.empty()) return;
+    for (std::size_t i = 0; i < both.size(); ++i) {
+      const PassKind kind = step_.tables().passes[i].kind;
+      if (kind == PassKind::kLoss || kind == PassKind::kRecompute || both[i].device_ps == 0) continue;
+      const Around around = pass_overhead(device_, kind);
+      add_to(both[i].device_ps, around.time_ps);
+      all.add_pass(around);
+      passes[static_cast<std::size_t>(kind)].add_pass(around);
+    }
+  }
+
   // Checkpoints of the model's own, which the step was recorded with, each where its recompute begins: the host's time,
   // and on a CPU everybody's. What autograd saves in them is the checkpoint's own business, and not recorded.
-  void add_recorded_regions(std::vector<PassTimes>& both) const {
+  void add_recorded_regions(std::vector<PassTimes>& both, Adder& all, std::vector<Adder>& passes) const {
     const StepTables& t = step_.tables();
     const bool is_own_host = device_.kind == device::DeviceKind::kCpu;
     for (const Event& event : t.events) {
       if (event.kind != EventKind::kPhase || t.passes[event.id].kind != PassKind::kRecompute) continue;
       PassTimes& pass = both[event.id];
-      add_to(is_own_host ? pass.device_ps : pass.host_ps, cost_.region_ps + cost_.region_rng_ps);
+      const std::int64_t region_ps = cost_.region_ps + cost_.region_rng_ps;
+      add_to(is_own_host ? pass.device_ps : pass.host_ps, region_ps);
+      if (!is_own_host) continue;
+      all.add_regions(region_ps, cost_.is_region_measured, cost_.region_error);
+      passes[static_cast<std::size_t>(PassKind::kRecompute)].add_regions(region_ps, cost_.is_region_measured,
+                                                                         cost_.region_error);
+    }
+  }
+
+  void add_notes() {
+    const auto collectives = std::count(cost_.family.begin(), cost_.family.end(), Family::kCollective);
+    if (collectives > 0 && options_.ranks == 1)
+      cost_.notes.push_back(
+          fmt::format("{} collective{} priced as on one device, where nothing is sent: say how many "
+                      "ranks take part",
+                      collectives, collectives == 1 ? " is" : "s are"));
+    for (std::size_t i = 0; i < cost_.flops_by_precision.size(); ++i) {
+      // Float32 is rounded to tf32 where there is such a thing.
+      if (cost_.flops_by_precision[i] == 0 || device_.peak_flops[i] ||
+          static_cast<device::Precision>(i) == device::Precision::kTf32)
+        continue;
+      const bool is_float64 = static_cast<device::Precision>(i) == device::Precision::kFloat64;
+      cost_.notes.push_back(fmt::format("products in {} are priced at {} of float32: the device has no figure for them",
+                                        device::kPrecisionNames[i], is_float64 ? "half of the rate" : "the rate"));
     }
   }
 
@@ -362,7 +413,9 @@ double model_flops_utilisation(const StepCost& cost, const device::Device& devic
   double seconds = 0;
   for (std::size_t i = 0; i < cost.flops_by_precision.size(); ++i) {
     // What the device does not have is priced at the rate of float32.
-    const auto& peak = device.peak_flops[i] ? device.peak_flops[i] : device.peak(device::Precision::kFloat32);
+    const auto precision = static_cast<device::Precision>(i);
+    const auto& peak =
+        device.peak(precision) ? device.product_peak(precision) : device.product_peak(device::Precision::kFloat32);
     seconds += static_cast<double>(cost.flops_by_precision[i]) / static_cast<double>(peak->value);
   }
   return seconds * kPsPerS / static_cast<double>(cost.step_ps);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tidemark/cost/op_time.h"
@@ -62,6 +63,7 @@ struct StepCost {
   std::array<std::int64_t, device::kPrecisionNames.size()> flops_by_precision = {};
   double unpriced_factor = 0;        // for the upper end of totals
   std::vector<UnpricedOp> unpriced;  // in the order they first appear
+  std::vector<std::string> notes;    // what had to be assumed, in words
 
   const Total& pass(step::PassKind kind) const { return passes[static_cast<std::size_t>(kind)]; }
 };
@@ -79,8 +81,9 @@ inline constexpr std::int64_t kLongestStepPs = std::int64_t{1} << 60;
 // when the device has no network and there are several nodes, or when the sum of times is above kLongestStepPs.
 StepCost price_step(const step::Step& step, const device::Device& device, const PriceOptions& options = {});
 
-// The part of the device's listed peak that the step uses, 0 to 1: the time that its FLOPs, without what is run again,
-// would take at the listed peaks of the precisions they are priced at, over step_ps.
+// The part of the device's listed peak that the step uses: the time that its FLOPs, without what is run again, would
+// take at the listed peaks of the precisions they are priced at, over step_ps. From 0 to 1, but for convolutions and
+// causal attention, whose kernels do with fewer operations than are counted.
 double model_flops_utilisation(const StepCost& cost, const device::Device& device);
 
 // How many checkpointed regions there are, tensors that autograd saves in them, and random states that are kept.

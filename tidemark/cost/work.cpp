@@ -81,6 +81,7 @@ class OpReader {
  private:
   void drop_shape_if_huge() {
     if (is_workable(work_)) return;
+    work_.skipped_flops = std::min(work_.skipped_flops, work_.flops);
     work_.b = work_.m = work_.n = work_.k = work_.winograd_tiles = 0;
   }
 
@@ -147,7 +148,7 @@ class OpReader {
         read_convolution();
         break;
       case Family::kAttention:
-        work_.is_backward = step::op_family(step_.text(op_.name)).ends_with("backward");
+        read_attention();
         break;
       case Family::kSoftmax:
       case Family::kNorm:
@@ -194,6 +195,33 @@ class OpReader {
     const auto b_strides = step_.strides(layout(b));
     work_.is_along_rows = step_.strides(layout(a)).back() == 1 &&
                           (fact_.is_right_transposed ? b_strides.back() : b_strides[b_strides.size() - 2]) == 1;
+  }
+
+  // Kernels leave out the blocks in which no query sees a key, and compute those on the diagonal in full.
+  void read_attention() {
+    const std::string_view family = step::op_family(step_.text(op_.name));
+    work_.is_backward = family.ends_with("backward");
+    const std::size_t query_at = work_.is_backward ? 1 : 0;  // after the gradient of the result
+    if (!is_causal() || inputs_.size() < query_at + 2) return;
+    const auto query = sizes(inputs_[query_at]);
+    const auto key = sizes(inputs_[query_at + 1]);
+    if (query.size() != 4 || key.size() != 4) return;  // packed sequences: their lengths are values
+    const std::size_t length_at = family.find("scaled_dot_product") != std::string_view::npos ? 2 : 1;
+    const auto queries = static_cast<double>(query[length_at]);
+    const auto keys = static_cast<double>(key[length_at]);
+    if (queries == 0 || keys == 0) return;
+    // The first `square` queries see half of as many keys, later ones all of them.
+    const double square = std::min(queries, keys);
+    const double seen = square * std::min((square + kCausalBlock) / 2, keys) + (queries - square) * keys;
+    work_.skipped_flops = static_cast<std::int64_t>(static_cast<double>(work_.flops) * (1 - seen / (queries * keys)));
+  }
+
+  bool is_causal() const {
+    if (const ArgValue* said = argument("is_causal"))
+      if (const auto* flag = std::get_if<bool>(&said->value)) return *flag;
+    const ArgValue* mask = argument("custom_mask_type");
+    const auto* kind = mask == nullptr ? nullptr : std::get_if<std::int64_t>(&mask->value);
+    return kind != nullptr && *kind != 0;
   }
 
   // As one product: every pixel of the result, by the output channels, by what a filter covers. The backward is as many
@@ -279,6 +307,8 @@ class OpReader {
   std::span<const TensorId> inputs_;
   // A complex product is four real ones; counters have it as one.
   static constexpr std::int64_t kComplexFlops = 4;
+  // Queries of one block in FlashAttention-2 (Dao, 2023).
+  static constexpr double kCausalBlock = 128;
   static constexpr std::int64_t kMostFlops = std::int64_t{1} << 60;
 
   std::span<const Output> outputs_;
@@ -296,6 +326,7 @@ bool is_workable(const Work& work) {
   constexpr double kMost = 1e17;
   constexpr double kMostWinograd = 1e15;  // its patches are 36 times as many
   const auto at_least_one = [](std::int64_t size) { return static_cast<double>(std::max<std::int64_t>(size, 1)); };
+  if (work.skipped_flops > work.flops) return false;
   const double size = at_least_one(work.b) * at_least_one(work.m) * at_least_one(work.n) * at_least_one(work.k);
   if (work.winograd_tiles == 0) return size < kMost;
   return size < kMostWinograd && work.winograd_tiles <= work.m;

@@ -22,9 +22,10 @@ struct Work {
   std::int64_t k = 0;
   std::int64_t winograd_tiles = 0;  // convolutions of 3 x 3 at stride 1: 4 x 4 patches of the result
   std::int64_t flops = 0;
-  std::int64_t bytes = 0;      // read and written, each element once
-  std::int64_t row_bytes = 0;  // softmax and norm: of all rows, once
-  std::int64_t random = 0;     // numbers drawn
+  std::int64_t skipped_flops = 0;  // of these: what causal attention does not compute
+  std::int64_t bytes = 0;          // read and written, each element once
+  std::int64_t row_bytes = 0;      // softmax and norm: of all rows, once
+  std::int64_t random = 0;         // numbers drawn
   int item_bytes = 4;
 
   friend bool operator==(const Work&, const Work&) = default;

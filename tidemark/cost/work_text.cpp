@@ -21,15 +21,16 @@ struct NumberWord {
   std::string_view name;
   std::int64_t Work::*number;
 };
-constexpr std::array<NumberWord, 9> kNumbers = {{{"b", &Work::b},
-                                                 {"m", &Work::m},
-                                                 {"n", &Work::n},
-                                                 {"k", &Work::k},
-                                                 {"winograd", &Work::winograd_tiles},
-                                                 {"flops", &Work::flops},
-                                                 {"bytes", &Work::bytes},
-                                                 {"row_bytes", &Work::row_bytes},
-                                                 {"random", &Work::random}}};
+constexpr std::array<NumberWord, 10> kNumbers = {{{"b", &Work::b},
+                                                  {"m", &Work::m},
+                                                  {"n", &Work::n},
+                                                  {"k", &Work::k},
+                                                  {"winograd", &Work::winograd_tiles},
+                                                  {"flops", &Work::flops},
+                                                  {"skipped", &Work::skipped_flops},
+                                                  {"bytes", &Work::bytes},
+                                                  {"row_bytes", &Work::row_bytes},
+                                                  {"random", &Work::random}}};
 constexpr std::string_view kItem = "item";
 struct FlagWord {
   std::string_view name;
@@ -124,13 +125,15 @@ Work parse_work_text(std::string_view text, const std::string& place) {
   }
   if (!words.is_over() || words.ends_in_a_space())
     refuse(place, "the work of the op cannot be read",
-           "b, m, n, k, winograd, flops, bytes, row_bytes, random and item, each with a number, then backward and "
+           "b, m, n, k, winograd, flops, skipped, bytes, row_bytes, random and item, each with a number, then backward "
+           "and "
            "along_rows: each at most once, in this order",
            words.next());
   const bool is_in_range = std::all_of(kNumbers.begin(), kNumbers.end(),
                                        [&](const NumberWord& word) { return work.*word.number <= kMostNumber; });
   if (!is_in_range || !is_workable(work))
-    refuse(place, "the work of the op cannot be", "numbers up to 10^17, whose products stay below that", text);
+    refuse(place, "the work of the op cannot be",
+           "numbers up to 10^17, whose products stay below that; no more skipped than flops", text);
   return work;
 }
 

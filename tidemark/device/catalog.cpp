@@ -24,11 +24,21 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+// Whether each part of `name` between dashes stands somewhere in `known`: "a100-sxm" in "a100-80-sxm".
+bool has_words(const std::string& known, std::string_view name) {
+  while (true) {
+    const std::size_t dash = name.find('-');
+    if (known.find(name.substr(0, dash)) == std::string::npos) return false;
+    if (dash == std::string_view::npos) return true;
+    name.remove_prefix(dash + 1);
+  }
+}
+
 std::vector<std::string> nearest_names(const std::string& name) {
   constexpr std::size_t kShown = 3;
   std::vector<std::tuple<std::size_t, bool, std::string>> ranked;  // distance, whether an alias, name
   const auto rank = [&](const std::string& known, bool is_alias) {
-    const bool contains = name.size() >= 2 && lower(known).find(name) != std::string::npos;
+    const bool contains = name.size() >= 2 && has_words(lower(known), name);
     ranked.emplace_back(contains ? 0 : edit_distance(name, lower(known)), is_alias, known);
   };
   for (const Device& device : built_in_devices()) {

@@ -72,7 +72,8 @@ struct Device {
   Figure l2_bytes;
   Figure board_watts;
   FigureByPrecision peak_flops;         // per second; none: the device does not have it
-  FigureByPrecision achieved_permille;  // of the peak, in a large matrix product that was measured
+  FigureByPrecision matrix_flops;       // of matrix units, where they do more than peak_flops says
+  FigureByPrecision achieved_permille;  // of a product's peak, in a large one that was measured
   Figure launch_floor_ns;               // what an op costs the device at least
   Link link;                            // within a node
   std::optional<Link> network;          // between nodes
@@ -85,6 +86,11 @@ struct Device {
 
   const std::optional<Figure>& peak(Precision precision) const {
     return peak_flops[static_cast<std::size_t>(precision)];
+  }
+  // What matrix products run at, at best.
+  const std::optional<Figure>& product_peak(Precision precision) const {
+    const auto& matrix = matrix_flops[static_cast<std::size_t>(precision)];
+    return matrix ? matrix : peak(precision);
   }
   // Requires: a key of `sources`.
   const std::string& source_text(std::string_view key) const;

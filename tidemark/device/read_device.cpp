@@ -186,6 +186,9 @@ class Reader {
     d.peak_flops = by_precision(fields_.get("peak_flops"), fields_.at("peak_flops"), kPeakFlops);
     if (!d.peak(Precision::kFloat32))
       refuse(fields_.at("peak_flops"), "there is no figure for float32", "at least that one");
+    if (const Json* matrix = fields_.find("matrix_flops"))
+      d.matrix_flops = by_precision(*matrix, fields_.at("matrix_flops"), kPeakFlops);
+    check_matrix(d);
     if (const Json* achieved = fields_.find("achieved_permille"))
       d.achieved_permille = by_precision(*achieved, fields_.at("achieved_permille"), kAchieved);
     check_achieved(d);
@@ -211,6 +214,16 @@ class Reader {
     if (!is_version) refuse(fields_.at("version"), "the version is malformed", "[major, minor]", shown(version));
     if (version[0] != 1)
       refuse(fields_.at("version"), "the version is not known", "[1, 0]", shown(version), "use a newer tidemark");
+  }
+
+  // They are there because they are faster than the rest.
+  void check_matrix(const Device& d) const {
+    for (std::size_t i = 0; i < kPrecisionNames.size(); ++i)
+      if (d.matrix_flops[i] && (!d.peak_flops[i] || d.matrix_flops[i]->value <= d.peak_flops[i]->value))
+        refuse(fields_.at("matrix_flops"),
+               fmt::format("the figure for {} is not above that of peak_flops", kPrecisionNames[i]),
+               "what matrix units do where other work runs at a lower peak", {},
+               "leave it out where there is one peak for both");
   }
 
   // It is a part of the peak, and says nothing without one.
@@ -307,6 +320,8 @@ class Reader {
     check(d.overhead_bytes, "overhead_bytes");
     for (const auto& figure : d.peak_flops)
       if (figure) check(*figure, "peak_flops");
+    for (const auto& figure : d.matrix_flops)
+      if (figure) check(*figure, "matrix_flops");
     for (const auto& figure : d.achieved_permille)
       if (figure) check(*figure, "achieved_permille");
     if (!d.measured_source.empty()) check({0, d.measured_source}, "measured");

@@ -44,7 +44,9 @@ Json to_json(const Device& d) {
           {"multiprocessors", figure_json(d, d.multiprocessors)},
           {"l2_bytes", figure_json(d, d.l2_bytes)},
           {"board_watts", figure_json(d, d.board_watts)},
+          {"stream_permille", d.stream_permille ? figure_json(d, *d.stream_permille) : Json(nullptr)},
           {"peak_flops", by_precision_json(d, d.peak_flops)},
+          {"matrix_flops", by_precision_json(d, d.matrix_flops)},
           {"achieved_permille", by_precision_json(d, d.achieved_permille)},
           {"launch_floor_ns", figure_json(d, d.launch_floor_ns)},
           {"link", link_json(d, d.link)},
@@ -79,9 +81,14 @@ std::string one_text(const Device& d, const Console& console) {
   };
   row("memory", format_count(d.memory_bytes.value) + " B", d.memory_bytes);
   row("bandwidth", giga(d.bandwidth_bytes_per_s.value) + " GB/s", d.bandwidth_bytes_per_s);
+  if (d.stream_permille) row("streams reach", fmt::format("{} / 1000", d.stream_permille->value), *d.stream_permille);
   for (std::size_t i = 0; i < d.peak_flops.size(); ++i)
     if (d.peak_flops[i])
       row(fmt::format("peak {}", kPrecisionNames[i]), tera(d.peak_flops[i]->value) + " TFLOP/s", *d.peak_flops[i]);
+  for (std::size_t i = 0; i < d.matrix_flops.size(); ++i)
+    if (d.matrix_flops[i])
+      row(fmt::format("matrix peak {}", kPrecisionNames[i]), tera(d.matrix_flops[i]->value) + " TFLOP/s",
+          *d.matrix_flops[i]);
   for (std::size_t i = 0; i < d.achieved_permille.size(); ++i)
     if (d.achieved_permille[i])
       row(fmt::format("achieved {}", kPrecisionNames[i]), fmt::format("{} / 1000", d.achieved_permille[i]->value),

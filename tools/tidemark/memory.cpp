@@ -34,7 +34,7 @@ struct MemoryOptions {
   std::string workspace;
   std::string allocator;
   std::string overhead;
-  std::string device;
+  std::optional<std::string> device;
   bool no_early_stop = false;
   bool no_rng = false;
   NativeOptions native;
@@ -110,8 +110,8 @@ ExitCode run_memory(MemoryOptions options, const Console& console) {
   check_plan(options);
   std::int64_t overhead_bytes = options.overhead.empty() ? 0 : parse_bytes(options.overhead, "--overhead");
   std::optional<device::Device> device;
-  if (!options.device.empty()) {
-    device = device::find_device(options.device);
+  if (options.device) {
+    device = device::find_device(*options.device);
     if (options.overhead.empty()) overhead_bytes = device->overhead_bytes.value;
     follow_device(options.native, device->kind);
   }

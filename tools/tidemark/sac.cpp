@@ -237,7 +237,8 @@ std::string text_of(const SacReport& report, const step::Step& step, const SacOp
                      "\n";
   if (report.call_count > 1)
     text += fmt::format("  call {} of {}; --call shows another\n", options.call, report.call_count);
-  if (report.total) text += "  " + wrap(total_text(*report.total), 2);
+  text += "  " + (report.total ? wrap(total_text(*report.total), 2)
+                               : "times of PyTorch's estimator, all modelled, which tells no interval\n");
   text += operator_table(report);
   text += unpriced_text(step, report.unpriced, console.style());
   text += console.heading("given up in greedy order, added up") + "\n" + trade_off_table(report);

@@ -189,6 +189,7 @@ std::string overview_text(const TimeReport& report) {
   if (items.count > 0 && c.step_ps > 0)
     table.row({fmt::format("{}/s", items.name), fmt::format("{:.4g}", per_second(items.count, c.step_ps))});
   table.row({"MFU", fmt::format("{:.1f} %", 100 * cost::model_flops_utilisation(c, report.device))});
+  for (const std::string& note : c.notes) table.row({"note", note});
   return table.text(2);
 }
 
@@ -296,6 +297,7 @@ Json time_json(const TimeReport& report) {
                {"most_expensive", Json::array()},
                {"by_op", Json::array()},
                {"by_module", Json::array()},
+               {"notes", c.notes},
                {"unpriced", unpriced_json(report.step, c.unpriced)}};
   for (std::size_t kind = 0; kind < kPassKindNames.size(); ++kind) {
     if (c.pass_ps[kind] == 0 && c.passes[kind].unpriced_ops == 0) continue;

@@ -14,6 +14,11 @@ import torch
 
 _SAVE_EVERY_S = 5.0
 _PROBE = 1024  # of the matrix product that tells the peak of a device that has no data sheet here
+_LEAST_PROBE = 256
+_LEAST_FLOPS = 10**9  # what a device file takes as a peak
+_PROBE_SECONDS = 0.1  # a product that takes longer tells as much when it is smaller: CPUs have no units for some types
+_PROBED = ("float64", "float32", "float16", "bfloat16")
+_WIDE_BUS = 1024  # bits, from which memory is stacked
 
 
 class Table:
@@ -100,30 +105,38 @@ def _best_seconds(run: Callable[[], Any], wait: Callable[[], Any], now: Callable
     return max(1, best) / 1e9
 
 
-def _probes(device: str, now: Callable[[], int]) -> tuple[int, int]:
-    """Bytes a second of a large copy, and FLOP/s of a large float32 product."""
+def _probes(device: str, now: Callable[[], int]) -> tuple[int, dict[str, int]]:
+    """Bytes a second of a large copy, and FLOP/s of a large product, by its type."""
     wait = torch.cuda.synchronize if device != "cpu" else lambda: None
     count = 8 << 20 if device == "cpu" else 64 << 20
     source = torch.zeros(count, device=device)
     sink = torch.zeros(count, device=device)
     copy = _best_seconds(lambda: sink.copy_(source), wait, now)
-    side = _PROBE if device == "cpu" else 4 * _PROBE
-    a = torch.full((side, side), 0.5, device=device)
-    product = _best_seconds(lambda: a @ a, wait, now)
-    return int(2 * source.nbytes / copy), int(2 * side**3 / product)
+    rates = {}
+    for name in _PROBED:
+        side = _PROBE if device == "cpu" else 4 * _PROBE
+        a = torch.full((side, side), 0.5, device=device, dtype=getattr(torch, name))
+        once = _best_seconds(lambda: a @ a, wait, now, rounds=1)
+        while once > _PROBE_SECONDS and side > _LEAST_PROBE:
+            side, once = side // 2, once / 8
+        a = a[:side, :side].contiguous()
+        rates[name] = max(_LEAST_FLOPS, int(2 * side**3 / _best_seconds(lambda: a @ a, wait, now)))
+    return int(2 * source.nbytes / copy), rates
 
 
 def _figures(
     device: str, now: Callable[[], int], kind: str, title: str, generation: str, memory_type: str, memory: int, cores: int, cache: int
 ) -> dict:
-    bandwidth, flops = _probes(device, now)
+    bandwidth, rates = _probes(device, now)
     measured, assumed = "calibrate", "assumed"
     return {
         "title": title, "kind": kind, "generation": generation, "memory_type": memory_type,
         "memory_bytes": [memory, measured], "bandwidth_bytes_per_s": [bandwidth, measured],
+        "stream_permille": [1000, measured],  # the bandwidth is what a copy reached
         "multiprocessors": [cores, measured], "l2_bytes": [cache, assumed if kind == "cpu" else measured],
         "board_watts": [100, assumed],
-        "peak_flops": {"float32": [flops, measured]}, "achieved_permille": {"float32": [1000, measured]},
+        "peak_flops": {name: [rate, measured] for name, rate in rates.items()},
+        "achieved_permille": {name: [1000, measured] for name in rates},
         "launch_floor_ns": [2000 if kind == "cpu" else 10000, assumed],
         "link": {"kind": "none", "bytes_per_s": [1000000000, assumed], "latency_ns": [1000, assumed]},
         "allocator_rounding_bytes": [1 if kind == "cpu" else 512, assumed],
@@ -141,4 +154,5 @@ def _cuda_figures(now: Callable[[], int]) -> dict:
     p = torch.cuda.get_device_properties(0)
     cache = getattr(p, "L2_cache_size", 0) or 4 << 20
     kind = "rocm" if torch.version.hip else "cuda"
-    return _figures("cuda", now, kind, p.name, f"{p.major}.{p.minor}", "hbm", p.total_memory, p.multi_processor_count, cache)
+    memory = "hbm" if getattr(p, "memory_bus_width", _WIDE_BUS) >= _WIDE_BUS else "gddr"
+    return _figures("cuda", now, kind, p.name, f"{p.major}.{p.minor}", memory, p.total_memory, p.multi_processor_count, cache)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # together, above what cores share.
 _BETWEEN_BYTES = 4 << 20
 _ALL_BYTES = 256 << 20
+_WARM_BYTES = 1 << 20  # of a step, that a core's own caches hold
 _ROUNDS = (5, 25)  # at least, at most
 _SECONDS = 20.0  # after which the least is enough
 _WARM_UP = 2
@@ -33,6 +34,7 @@ _CALLS = 200
 _PASSES = ("forward", "backward", "optimizer")
 
 Clock = Callable[[], int]
+Note = Callable[[str], None]
 Row = tuple[int, int]  # nanoseconds: a median, and half the distance between the quartiles
 
 
@@ -61,11 +63,12 @@ def call_ns(now: Clock) -> int:
 
 class Between:
     """What passes through the caches between two ops that are timed here. On a CPU, the step's own ops of forward and backward
-    in their order, one that is no view at a time. Where no step can be run, or the caches are not the device's: as much as
-    usual ops touch, always something else."""
+    in their order, one that is no view at a time; nothing, when all of the step stays in a core's own caches. Where no step can
+    be run, or the caches are not the device's: as much as usual ops touch, always something else."""
 
     def __init__(self, device: str, step: Step | None = None, run: Rerun | None = None) -> None:
         self._works: set[int] = _works_of(step) if step is not None and device == "cpu" else set()
+        self.is_nothing = bool(self._works) and step is not None and _core.simulate(step).peak_bytes <= _WARM_BYTES
         self._walk = self._ops(run) if self._works and run is not None else self._scratch(device)
 
     def __call__(self) -> None:
@@ -103,16 +106,17 @@ def _works_of(step: Step) -> set[int]:
     return {op for op, work in zip(ops, _core.op_works(step, ops)) if not work.startswith("free")}
 
 
-def _rounds() -> Iterator[bool]:
+def _rounds(note: Note, what: str) -> Iterator[bool]:
     """For each round, whether it counts."""
     began = time.monotonic()
     for turn in range(_WARM_UP + _ROUNDS[1]):
+        note(f"what {what} cost beside themselves, round {turn + 1} of at most {_WARM_UP + _ROUNDS[1]}")
         if turn >= _WARM_UP + _ROUNDS[0] and time.monotonic() - began > _SECONDS:
             return
         yield turn >= _WARM_UP
 
 
-def time_regions(device: str, now: Clock, between: Between) -> dict[str, Row]:
+def time_regions(device: str, now: Clock, between: Between, note: Note) -> dict[str, Row]:
     """What a checkpointed region costs beside the ops that it runs again: once, for each save in it, and for keeping the
     random state, which is timed by itself, since it drowns in the difference."""
     x = torch.ones(4, 4, device=device, requires_grad=True)
@@ -143,7 +147,7 @@ def time_regions(device: str, now: Clock, between: Between) -> dict[str, Row]:
     extra: dict[int, list[int]] = {length: [] for length in _LENGTHS}
     random: list[int] = []
     with torch.enable_grad():
-        for counts in _rounds():
+        for counts in _rounds(note, "checkpoints"):
             for length in _LENGTHS:
                 inside = chain(length)
                 again = pause.timed(lambda: inside(x))[0]
@@ -164,37 +168,45 @@ def time_regions(device: str, now: Clock, between: Between) -> dict[str, Row]:
     }
 
 
-def time_op_overheads(now: Clock, call: int, between: Between) -> dict[str, Row]:
+def time_op_overheads(now: Clock, call: int, between: Between, note: Note) -> dict[str, Row]:
     """By kind of pass, what each op costs more in a program's own step than when it is run again: modules and Python around
-    it, its node. On a CPU, where the host's work is the device's. Views have rows of their own: they go through no memory, so
+    it, its node. And what the pass costs beside all of them: an optimizer goes through its parameters, a backward begins and
+    ends. On a CPU, where the host's work is the device's. Views have rows of their own: they go through no memory, so
     that what is around the next op is still in the caches. `call`: what `call_ns` said."""
     pause = _Pause("cpu", now, between)
-    programs = [_Program(block, pause, now, call) for block in (_Pointwise, _Products)]
-    for counts in _rounds():
+    programs = [_Program(*of, pause, now, call) for of in ((_Pointwise, 8), (_Products, 8), (_Pointwise, 1))]
+    for counts in _rounds(note, "ops"):
         for program in programs:
             program.run(counts)
     found: dict[str, Row] = {}
     for kind in _PASSES:
         rows = [row_of(program.beyond[kind]) for program in programs]
-        counts_of = [program.ops[kind] for program in programs]
-        each = _shares(counts_of, [median for median, _ in rows])
-        spread = sum(spread for _, spread in rows) // sum(sum(pair) for pair in counts_of)
-        found |= {f"{what} overhead {kind}": (share, spread) for what, share in zip(("op", "view"), each)}
+        counts_of = [(1, *program.ops[kind]) for program in programs]
+        each, off = shares([median for median, _ in rows], counts_of)
+        # Of all programs together, what rounds differ by and what the shares do not explain.
+        spread = off + sum(spread for _, spread in rows)
+        ops = sum(sum(count[1:]) for count in counts_of)
+        spreads = (rows[-1][1] + off // len(programs), spread // ops, spread // ops)
+        found |= {f"{what} overhead {kind}": (ns, s) for what, ns, s in zip(("pass", "op", "view"), each, spreads)}
     return found
 
 
-def _shares(counts: list[tuple[int, int]], times: list[int]) -> tuple[int, int]:
-    """What one op and one view take, neither below nothing, that come nearest to the times of programs with so many of both."""
-    squares = [sum(pair[i] * pair[j] for pair in counts) for i, j in ((0, 0), (0, 1), (1, 1))]
-    ops, views = (sum(pair[i] * ns for pair, ns in zip(counts, times)) for i in (0, 1))
-    apart = squares[0] * squares[2] - squares[1] ** 2
-    if apart > 0:
-        op, view = squares[2] * ops - squares[1] * views, squares[0] * views - squares[1] * ops
-        if op >= 0 and view >= 0:
-            return op // apart, view // apart
-        if view >= 0:
-            return 0, max(0, views) // squares[2]
-    return max(0, ops) // max(1, squares[0]), 0
+def shares(times: list[int], counts: list[tuple[int, ...]]) -> tuple[list[int], int]:
+    """What one of each thing takes, none below nothing, that comes nearest to the times of programs with so many of them; and
+    by how much the times are off then, added up."""
+    things = len(counts[0])
+    a, b = torch.tensor(counts, dtype=torch.float64), torch.tensor(times, dtype=torch.float64)
+    best, least = torch.zeros(things, dtype=torch.float64), b.square().sum()
+    for chosen in range(1, 1 << things):  # of the things, those that take any time
+        at = [i for i in range(things) if chosen >> i & 1]
+        if any(not a[:, i].any() for i in at):
+            continue
+        found = torch.linalg.lstsq(a[:, at], b).solution
+        off = (a[:, at] @ found - b).square().sum()
+        if bool((found >= 0).all()) and bool(off < least):
+            best, least = torch.zeros(things, dtype=torch.float64), off
+            best[at] = found
+    return [int(x) for x in best], int((a @ best - b).abs().sum())
 
 
 class _Pointwise(torch.nn.Module):
@@ -232,11 +244,11 @@ class _Heads(torch.nn.Module):
 class _Program:
     """A small model of such blocks, whose own step is timed beside its ops run again."""
 
-    def __init__(self, block: Callable[..., torch.nn.Module], pause: _Pause, now: Clock, call: int) -> None:
+    def __init__(self, block: Callable[..., torch.nn.Module], blocks: int, pause: _Pause, now: Clock, call: int) -> None:
         from ..recording import capture
 
         self._pause, self._call, self._before = pause, call, lambda x: x
-        self._model = torch.nn.Sequential(*[block(lambda x: self._before(x)) for _ in range(8)])
+        self._model = torch.nn.Sequential(*[block(lambda x: self._before(x)) for _ in range(blocks)])
         self._optimizer = torch.optim.AdamW(self._model.parameters())
         self._x = torch.ones(4, 8, 16)
 
@@ -266,12 +278,17 @@ class _Program:
                 last = self._calls[op]
                 pause()
 
-        took, twice = self._own_step(pause.before), self._own_step(lambda x: pause.before(pause.before(x)))
+        # Each once before it counts: in a loop of training, what began a pass in the last step is all there is since.
+        for _ in range(2):
+            took = self._own_step(pause.before)
+        for _ in range(2):
+            twice = self._own_step(lambda x: pause.before(pause.before(x)))
         # A forward is Python's after each op, as it is after a pause. A backward is not: the hooks that pause it are nothing a
         # step has, and cost what pausing twice costs more.
         took["backward"] -= twice["backward"] - took["backward"]
         with torch.no_grad():
-            times = self._rerun.once(before_op)
+            for _ in range(2):
+                times = self._rerun.once(before_op)
         for op, ns in times.items():
             took[self._kinds[op]] -= max(0, ns - self._call)
         for kind in _PASSES if counts else ():
@@ -297,6 +314,8 @@ class _Pause:
         self._paused_ns = 0
 
     def __call__(self, *_: Any) -> None:
+        if self._between.is_nothing:
+            return
         start = self._now()
         self._between()
         if self._wait:
@@ -305,6 +324,8 @@ class _Pause:
 
     def before(self, x: torch.Tensor) -> torch.Tensor:
         """Pauses here, and in backward before the ops that made x."""
+        if self._between.is_nothing:
+            return x
         start = self._now()
         if x.requires_grad and not x.is_leaf:
             x.register_hook(self)

@@ -7,6 +7,8 @@ tensor counts by what it holds, a view costs nothing.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 aten = torch.ops.aten
@@ -29,6 +31,7 @@ _LAYOUT_ONLY = {
 _OVERWRITES = {"fill_", "zero_", "copy_", "normal_", "uniform_", "bernoulli_", "exponential_", "random_"}
 # They read as much of their first input as they return, or write as much of it as they are given.
 _GATHERS = {"embedding", "index_select", "gather", "index", "take", "take_along_dim"}
+_BAGS = {"_embedding_bag", "_embedding_bag_forward_only"}
 _SCATTERS = {
     "index_add_", "index_put_", "_index_put_impl_", "scatter_", "scatter_add_", "scatter_reduce_", "index_copy_", "index_reduce_", "put_",
 }
@@ -83,9 +86,9 @@ def _counter():
     return _known[0]
 
 
-def traffic(func, inputs: list, outputs: list, mutated: list) -> tuple[int | None, int | None]:
-    """(read, written) bytes. `inputs` are the bytes of the distinct tensors it is given, in order; `outputs` those of
-    its fresh results; `mutated` the positions of the inputs it writes to."""
+def traffic(func, inputs: list, outputs: list, mutated: list, shapes: list) -> tuple[int | None, int | None]:
+    """(read, written) bytes. `inputs` are the bytes of the distinct tensors it is given, in order, and `shapes` their
+    sizes; `outputs` the bytes of its fresh results; `mutated` the positions of the inputs it writes to."""
     if func.namespace != "aten":
         return None, None
     name = func._overloadpacket.__name__
@@ -97,6 +100,9 @@ def traffic(func, inputs: list, outputs: list, mutated: list) -> tuple[int | Non
         return 0, sum(outputs)
     if name in _GATHERS:
         return sum(inputs[1:]) + sum(outputs), sum(outputs)
+    if name in _BAGS:  # a row for each index, whatever comes out; the table may be far larger
+        rows = math.prod(shapes[1]) * inputs[0] // max(1, shapes[0][0])
+        return min(inputs[0], rows) + sum(inputs[1:]), sum(outputs)
     if name in _SCATTERS:
         values = sum(inputs[1:])
         return values, max(inputs[1:], default=0)

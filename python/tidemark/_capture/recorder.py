@@ -165,6 +165,7 @@ class Recorder:
         self.tensors: dict = {}
         self.layouts: dict = {}
         self.touched: dict = {}  # layout: bytes of its elements, each once
+        self.shapes: dict = {}  # by layout
         self.layout_of: list = []  # by tensor
         self.args: dict = {}
         self.sources: dict = {}
@@ -400,6 +401,7 @@ class Recorder:
                 raise _core.Error(f"a tensor has element type {dtype}, which a Step cannot hold")
             layout = self.layouts[key] = self.builder.intern_layout(word, size, stride)
             self.touched[layout] = amounts.touched(dtype, size, stride)
+            self.shapes[layout] = size
         return layout
 
     # -- nodes --
@@ -740,7 +742,8 @@ class Recorder:
         changed = [i for _, alias, i in outputs if alias == "mutates"]
         # A pending op's tensors are gone by now; none of those computes anything but sums.
         flops = amounts.flops(func, d.args, d.kwargs, out) if out is not None else 0
-        return (flops, *amounts.traffic(func, sizes, made, changed))
+        shapes = [self.shapes[self.layout_of[i]] for i in d.inputs]
+        return (flops, *amounts.traffic(func, sizes, made, changed, shapes))
 
     def _region(self, call) -> int | None:
         grad = torch.is_grad_enabled() or self.pass_kind == "optimizer"
