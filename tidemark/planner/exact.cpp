@@ -293,8 +293,19 @@ EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& op
     if (found.path && fits(episode, *found.path)) return found;
     bound_ps = std::max(bound_ps, found.bound_ps);
   }
-  TwoSidesResult both =
-      find_cheapest(episode, forward, {.budget_bytes = options.budget_bytes, .max_work = left(), .bound_ps = bound_ps});
+  const std::int64_t share = choose_share(sides, options.budget_bytes);
+  const Episode mixed = mixture(sides.here, sides.forward, share);
+  const std::vector<std::int64_t> mixed_floors = find_floors(mixed);
+  if (share > 0 && share < kShares && mixed_floors[0] <= options.budget_bytes) {
+    rest.max_work = left();
+    found = solve_alone(mixed, mixed_floors, rest, statistics);
+    if (found.path) found.path = sides.widened(*found.path);
+    if (found.path && fits(episode, *found.path) && fits(forward, *found.path)) return found;
+    bound_ps = std::max(bound_ps, found.bound_ps);
+  }
+  TwoSidesResult both = find_cheapest(
+      episode, forward,
+      {.budget_bytes = options.budget_bytes, .max_work = left(), .bound_ps = bound_ps, .forward_share = share});
   statistics.work += both.work;
   statistics.passes += both.passes;
   statistics.longest_list = std::max(statistics.longest_list, both.longest_list);

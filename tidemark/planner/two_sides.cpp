@@ -1,7 +1,6 @@
 #include "tidemark/planner/two_sides.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -13,8 +12,6 @@ namespace tidemark::planner {
 
 namespace {
 
-constexpr int kQuarters = 4;
-constexpr std::array<int, 3> kParts = {0, 2, 4};  // the mixtures that give bounds
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kBeam = 256;
 constexpr std::int64_t kBeamWork = 5'000'000;
@@ -23,12 +20,12 @@ constexpr std::int64_t kLeastStep = 100'000;
 constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leaves nothing out
 constexpr std::int64_t kComparedPerEntry = 32;          // comparisons of two entries take so much less time
 
-std::int64_t mixed(std::int64_t here, std::int64_t forward, int part) {
-  if (part == 0) return here;
-  if (part == kQuarters) return forward;
+std::int64_t mixed(std::int64_t here, std::int64_t forward, std::int64_t share) {
+  if (share == 0) return here;
+  if (share == kShares) return forward;
   if (here == kNoPeak || forward == kNoPeak) return kNoPeak;
-  const Int128 sum = static_cast<Int128>(here) * (kQuarters - part) + static_cast<Int128>(forward) * part;
-  const Int128 floor = sum >= 0 ? sum / kQuarters : -((-sum + kQuarters - 1) / kQuarters);
+  const Int128 sum = static_cast<Int128>(here) * (kShares - share) + static_cast<Int128>(forward) * share;
+  const Int128 floor = sum >= 0 ? sum / kShares : -((-sum + kShares - 1) / kShares);
   return static_cast<std::int64_t>(floor);
 }
 
@@ -76,14 +73,14 @@ namespace {
 
 // What bounds the time of the way to a state, from one mixture.
 struct View {
-  int part = 0;
+  std::int64_t share = 0;
   Episode episode;
   std::vector<std::int64_t> floors;
   std::vector<Convex> ways;  // by state
 };
 
-View view_of(const Sides& sides, int part, std::int64_t budget_bytes) {
-  View view{part, mixture(sides.here, sides.forward, part), {}, {}};
+View view_of(const Sides& sides, std::int64_t share, std::int64_t budget_bytes) {
+  View view{share, mixture(sides.here, sides.forward, share), {}, {}};
   view.floors = find_floors(view.episode);
   if (view.floors[0] <= budget_bytes) view.ways = find_ways(view.episode, view.floors, budget_bytes);
   return view;
@@ -295,8 +292,8 @@ class Pass {
     for (std::size_t v = 0; v < views_.size(); ++v) {
       const View& view = views_[v];
       const Convex& way = view.ways[state_];
-      const std::int64_t peak = mixed(entry.peak, entry.forward, view.part);
-      const std::int64_t own = mixed(std::max(entry.inner, own_), own_forward_, view.part);
+      const std::int64_t peak = mixed(entry.peak, entry.forward, view.share);
+      const std::int64_t own = mixed(std::max(entry.inner, own_), own_forward_, view.share);
       // A mixture is rounded down, so that there may be a byte less room than this.
       const std::int64_t room = budget_ - peak;
       const std::int64_t own_room = budget_ - own;
@@ -418,10 +415,11 @@ class Search {
   Search(const Episode& episode, const Episode& forward, const TwoSidesOptions& options)
       : sides_(fitting_sides(episode, forward, options.budget_bytes)),
         budget_(options.budget_bytes),
-        max_work_(options.max_work) {
+        max_work_(options.max_work),
+        shares_{0, options.forward_share, kShares} {
     result_.bound_ps = options.bound_ps;
-    for (const int part : kParts) {
-      views_.push_back(view_of(sides_, part, budget_));
+    for (const std::int64_t share : shares_) {
+      views_.push_back(view_of(sides_, share, budget_));
       if (views_.back().ways.empty()) return;  // nothing fits
     }
     for (const View& view : views_) {
@@ -432,7 +430,7 @@ class Search {
   }
 
   TwoSidesResult run() {
-    if (bounds_.size() < kParts.size()) {
+    if (bounds_.size() < shares_.size()) {
       result_.bound_ps = Convex::kNotEnough;
       return std::move(result_);
     }
@@ -473,7 +471,7 @@ class Search {
         for (const std::uint32_t group : origin.open) ++says[origin.arc][group].first;
         for (const std::uint32_t group : origin.saved) ++says[origin.arc][group].second;
       }
-    const auto all = static_cast<std::uint8_t>(kParts.size());
+    const auto all = static_cast<std::uint8_t>(shares_.size());
     for (Episode* side : {&result.sides.here, &result.sides.forward}) {
       side->state_count = whole.state_count;
       side->first_arc.assign(whole.state_count + 1, 0);
@@ -508,8 +506,8 @@ class Search {
   // Whether everything up to the target was looked at.
   bool pass(const Narrow& narrowed, std::int64_t target, std::size_t width, std::int64_t max_work) {
     std::vector<View> views;
-    for (const int part : kParts) {
-      views.push_back(view_of(narrowed.sides, part, budget_));
+    for (const std::int64_t share : shares_) {
+      views.push_back(view_of(narrowed.sides, share, budget_));
       if (views.back().ways.empty()) {
         raise_bound(std::max(target + 1, narrowed.next_ps));
         return true;
@@ -546,6 +544,7 @@ class Search {
   Sides sides_;
   std::int64_t budget_;
   std::int64_t max_work_;
+  std::vector<std::int64_t> shares_;  // of the mixtures that give bounds
   std::vector<View> views_;
   std::vector<Bounds> bounds_;
   TwoSidesResult result_;
@@ -553,22 +552,50 @@ class Search {
 
 }  // namespace
 
-Episode mixture(const Episode& episode, const Episode& forward, int part) {
-  if (part == 0) return episode;
-  if (part == kQuarters) return forward;
+Episode mixture(const Episode& episode, const Episode& forward, std::int64_t share) {
+  if (share == 0) return episode;
+  if (share == kShares) return forward;
   Episode result = episode;
   for (std::size_t a = 0; a < result.arcs.size(); ++a) {
     Arc& arc = result.arcs[a];
     const Arc& other = forward.arcs[a];
-    arc.tail_bytes = mixed(least_peak(arc), least_peak(other), part);
-    arc.keep_bytes = mixed(arc.keep_bytes, other.keep_bytes, part);
+    arc.tail_bytes = mixed(least_peak(arc), least_peak(other), share);
+    arc.keep_bytes = mixed(arc.keep_bytes, other.keep_bytes, share);
     for (std::size_t j = 0; j < arc.groups.size(); ++j) {
-      arc.groups[j].bytes = mixed(arc.groups[j].bytes, other.groups[j].bytes, part);
+      arc.groups[j].bytes = mixed(arc.groups[j].bytes, other.groups[j].bytes, share);
       arc.groups[j].inside_bytes = kNoPeak;
     }
     std::fill(arc.before.begin(), arc.before.end(), ArcGap());
   }
   return result;
+}
+
+// The bound rises with the share up to somewhere and falls from there on: golden sections.
+std::int64_t choose_share(const Sides& sides, std::int64_t budget_bytes) {
+  constexpr std::int64_t kClose = kShares / 512;
+  std::map<std::int64_t, std::int64_t> bounds;  // by share
+  const auto bound_at = [&](std::int64_t share) {
+    const auto [at, is_new] = bounds.emplace(share, Convex::kNotEnough);
+    if (!is_new) return at->second;
+    const View view = view_of(sides, share, budget_bytes);
+    if (!view.ways.empty())
+      at->second = Bounds(view.episode, view.floors, budget_bytes,
+                          find_prices(view.episode, view.floors, budget_bytes, view.ways))
+                       .bound_ps();
+    return at->second;
+  };
+  std::int64_t low = 0;
+  std::int64_t high = kShares;
+  while (high - low > kClose) {
+    const std::int64_t step = (high - low) * 382 / 1000;
+    if (bound_at(low + step) < bound_at(high - step))
+      low += step;
+    else
+      high -= step;
+  }
+  return std::max_element(bounds.begin(), bounds.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
 TwoSidesResult find_cheapest(const Episode& episode, const Episode& forward, const TwoSidesOptions& options) {

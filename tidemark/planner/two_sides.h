@@ -30,8 +30,9 @@ Sides fitting_sides(const Episode& episode, const Episode& forward, std::int64_t
 
 struct TwoSidesOptions {
   std::int64_t budget_bytes = 0;
-  std::int64_t max_work = 0;  // entries
-  std::int64_t bound_ps = 0;  // that is known
+  std::int64_t max_work = 0;       // entries
+  std::int64_t bound_ps = 0;       // that is known
+  std::int64_t forward_share = 0;  // of the mixture that gives bounds beside the two sides
 };
 
 struct TwoSidesResult {
@@ -46,8 +47,13 @@ struct TwoSidesResult {
 
 TwoSidesResult find_cheapest(const Episode& episode, const Episode& forward, const TwoSidesOptions& options);
 
-// The episode whose bytes lie between those of the two sides, `part` quarters of the way to the forward's: what a path
-// comes to in it is at most the same mixture of its two peaks.
-Episode mixture(const Episode& episode, const Episode& forward, int part);
+// The episode whose bytes lie between those of the two sides, so many of kShares of the way to the forward's: what a
+// path comes to in it is at most the same mixture of its two peaks.
+inline constexpr std::int64_t kShares = 4096;
+Episode mixture(const Episode& episode, const Episode& forward, std::int64_t forward_share);
+
+// The share for which the mixture has about the highest bound by prices: there, bytes cost on both sides what they cost
+// on the cheapest way in parts that fits both.
+std::int64_t choose_share(const Sides& sides, std::int64_t budget_bytes);
 
 }  // namespace tidemark::planner
