@@ -1,9 +1,11 @@
 #include "tidemark/planner/two_sides.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
+#include "tidemark/planner/arc_ways.h"
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/narrow.h"
 #include "tidemark/planner/ways.h"
@@ -47,19 +49,22 @@ std::vector<std::uint8_t> find_fitting(const Episode& episode, std::int64_t budg
 
 }  // namespace
 
-Sides fitting_sides(const Episode& episode, const Episode& forward, std::int64_t budget_bytes) {
-  const std::vector<std::uint8_t> fits = find_fitting(episode, budget_bytes);
-  const std::vector<std::uint8_t> fits_forward = find_fitting(forward, budget_bytes);
+Sides fitting_sides(const Episode& episode, const Episode* forward, std::int64_t budget_bytes) {
+  std::vector<std::uint8_t> fits = find_fitting(episode, budget_bytes);
+  if (forward != nullptr) {
+    const std::vector<std::uint8_t> fits_forward = find_fitting(*forward, budget_bytes);
+    std::transform(fits.begin(), fits.end(), fits_forward.begin(), fits.begin(), std::bit_and<>());
+  }
   Sides sides;
   sides.here.state_count = sides.forward.state_count = episode.state_count;
   sides.here.first_arc.assign(episode.state_count + 1, 0);
   for (std::uint32_t a = 0; a < episode.arcs.size(); ++a) {
-    if (fits[a] == 0 || fits_forward[a] == 0) continue;
+    if (fits[a] == 0) continue;
     NarrowedArc origin{a, {}, {}};
     for (std::uint32_t g = 0; g < episode.arcs[a].groups.size(); ++g) origin.open.push_back(g);
     sides.origin.push_back(std::move(origin));
     sides.here.arcs.push_back(episode.arcs[a]);
-    sides.forward.arcs.push_back(forward.arcs[a]);
+    if (forward != nullptr) sides.forward.arcs.push_back(forward->arcs[a]);
     ++sides.here.first_arc[episode.arcs[a].from + 1];
   }
   for (std::uint32_t i = 0; i < episode.state_count; ++i) sides.here.first_arc[i + 1] += sides.here.first_arc[i];
@@ -124,7 +129,7 @@ struct PassResult {
 class Pass {
  public:
   Pass(const Sides& sides, const std::vector<View>& views, std::int64_t budget_bytes)
-      : s_(sides), views_(views), parked_(find_parked(sides)), budget_(budget_bytes) {}
+      : s_(sides), views_(views), parked_(find_parked(sides)), budget_(budget_bytes), ways_to_arc_(views.size()) {}
 
   PassResult run(std::int64_t target_ps, std::size_t width, std::int64_t max_work) {
     target_ = target_ps;
@@ -268,39 +273,19 @@ class Pass {
     return path;
   }
 
-  // What a group costs at least when bytes cost what they do in a piece of the way's function: sums of those before.
-  const std::vector<std::int64_t>& rest_of(std::size_t v, std::size_t piece) {
-    std::vector<std::vector<std::int64_t>>& pieces = rest_[v];
-    if (piece >= pieces.size()) pieces.resize(piece + 1);
-    std::vector<std::int64_t>& sums = pieces[piece];
-    if (!sums.empty()) return sums;
-    const std::vector<Convex::Corner>& corners = views_[v].ways[state_].corners();
-    const bool is_last = piece + 1 == corners.size();
-    const std::int64_t ps = is_last ? 0 : corners[piece].ps - corners[piece + 1].ps;
-    const std::int64_t bytes = is_last ? 1 : corners[piece + 1].bytes - corners[piece].bytes;
-    sums.push_back(0);
-    for (const ArcGroup& group : views_[v].episode.arcs[arc_].groups) {
-      const Int128 saved = static_cast<Int128>(ps) * group.bytes / bytes;
-      sums.push_back(sums.back() + (saved < group.time_ps ? static_cast<std::int64_t>(saved) : group.time_ps));
-    }
-    return sums;
-  }
-
   // Whether a path with this entry, and the groups before `j` still open, may fit and take at most the target.
   bool may_do(Entry& entry, std::size_t j) {
     std::int64_t ps = entry.ps;
     for (std::size_t v = 0; v < views_.size(); ++v) {
       const View& view = views_[v];
-      const Convex& way = view.ways[state_];
       const std::int64_t peak = mixed(entry.peak, entry.forward, view.share);
       const std::int64_t own = mixed(std::max(entry.inner, own_), own_forward_, view.share);
       // A mixture is rounded down, so that there may be a byte less room than this.
       const std::int64_t room = budget_ - peak;
       const std::int64_t own_room = budget_ - own;
-      if (way.is_empty() || std::min(room, own_room) < way.least_bytes()) return false;
-      const std::size_t piece = way.piece_at(room);
-      ps = std::max(ps, entry.ps + rest_of(v, piece)[j] + way.at(piece, room));
-      if (own_room < room) ps = std::max(ps, entry.ps + way.at(own_room));
+      const std::int64_t before_ps = ways_to_arc_[v].least_ps(j, room, own_room);
+      if (before_ps == Convex::kNotEnough) return false;
+      ps = std::max(ps, entry.ps + before_ps);
     }
     entry.least_ps = ps;
     if (ps <= target_) return true;
@@ -316,15 +301,24 @@ class Pass {
                        [](const ArcGroup& group) { return group.inside_bytes != kNoPeak; });
   }
 
+  // What the peak of all that follows the arc is at least in a mixture.
+  std::int64_t least_after(const Arc& arc, const View& view) const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const Entry& after : lists_[arc.to]) least = std::min(least, mixed(after.peak, after.forward, view.share));
+    return least;
+  }
+
   void add_arc(std::uint32_t a, std::vector<Entry>& all) {
     const Arc& arc = s_.here.arcs[a];
     const Arc& forward = s_.forward.arcs[a];
     if (lists_[arc.to].empty()) return;
-    arc_ = a;
-    state_ = arc.from;
-    rest_.assign(views_.size(), {});
     own_ = least_peak(arc);
     own_forward_ = least_peak(forward);
+    for (std::size_t v = 0; v < views_.size(); ++v) {
+      const View& view = views_[v];
+      ways_to_arc_[v].turn_to(view.episode.arcs[a], view.ways[arc.from],
+                              budget_ - mixed(own_, own_forward_, view.share), budget_ - least_after(arc, view));
+    }
     const bool is_inner = has_recompute(arc);
     std::int64_t own = arc.tail_bytes;
     if (!arc.before.empty()) own = std::max(own, arc.before.back().recompute_bytes);
@@ -403,17 +397,15 @@ class Pass {
   std::vector<std::vector<Entry>> lists_;  // by state
   std::vector<SavedLink> links_;
   // Of the arc in hand.
-  std::uint32_t arc_ = 0;
-  std::uint32_t state_ = 0;
   std::int64_t own_ = kNoPeak;  // what its peak is at least
   std::int64_t own_forward_ = kNoPeak;
-  std::vector<std::vector<std::vector<std::int64_t>>> rest_;  // by view and piece
+  std::vector<ArcWays> ways_to_arc_;  // by view
 };
 
 class Search {
  public:
-  Search(const Episode& episode, const Episode& forward, const TwoSidesOptions& options)
-      : sides_(fitting_sides(episode, forward, options.budget_bytes)),
+  Search(const Sides& sides, const TwoSidesOptions& options)
+      : sides_(sides),
         budget_(options.budget_bytes),
         max_work_(options.max_work),
         shares_{0, options.forward_share, kShares} {
@@ -541,7 +533,7 @@ class Search {
     }
   }
 
-  Sides sides_;
+  const Sides& sides_;
   std::int64_t budget_;
   std::int64_t max_work_;
   std::vector<std::int64_t> shares_;  // of the mixtures that give bounds
@@ -598,8 +590,8 @@ std::int64_t choose_share(const Sides& sides, std::int64_t budget_bytes) {
       ->first;
 }
 
-TwoSidesResult find_cheapest(const Episode& episode, const Episode& forward, const TwoSidesOptions& options) {
-  return Search(episode, forward, options).run();
+TwoSidesResult find_cheapest(const Sides& sides, const TwoSidesOptions& options) {
+  return Search(sides, options).run();
 }
 
 }  // namespace tidemark::planner

@@ -25,8 +25,9 @@ struct Sides {
   Path widened(const Path& path) const;  // through that
 };
 
-// Without the arcs that do not fit on one of the sides: they would make bounds of the other lower.
-Sides fitting_sides(const Episode& episode, const Episode& forward, std::int64_t budget_bytes);
+// Without the arcs that do not fit on one of the sides: they would make bounds of the other lower. Without a second
+// side `forward` is null, and empty in the result.
+Sides fitting_sides(const Episode& episode, const Episode* forward, std::int64_t budget_bytes);
 
 struct TwoSidesOptions {
   std::int64_t budget_bytes = 0;
@@ -45,7 +46,8 @@ struct TwoSidesResult {
   std::int64_t longest_list = 0;
 };
 
-TwoSidesResult find_cheapest(const Episode& episode, const Episode& forward, const TwoSidesOptions& options);
+// `sides` are fitting_sides() for the same budget.
+TwoSidesResult find_cheapest(const Sides& sides, const TwoSidesOptions& options);
 
 // The episode whose bytes lie between those of the two sides, so many of kShares of the way to the forward's: what a
 // path comes to in it is at most the same mixture of its two peaks.
