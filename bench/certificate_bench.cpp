@@ -79,11 +79,16 @@ void run(const std::string& name, const zoo::StepOptions& options, const std::st
     if (solve < kLeastSeconds) continue;
     tally.ratios.push_back(check / solve);
     std::size_t prices = 0;
-    for (const verify::PartProof& part : made.certificate->parts) prices = std::max(prices, part.prices.size());
+    std::string sides;
+    for (const verify::PartProof& part : made.certificate->parts)
+      for (const verify::SideHints& side : part.sides) {
+        prices = std::max(prices, side.prices.size());
+        sides += fmt::format(" {}", side.forward_share);
+      }
     fmt::print(
         "{:<28} {:>3} %  solved in {:>7.3f} s ({:>9} entries), made in {:>7.3f} s, checked in {:>7.3f} s "
-        "({:>9} entries, {} prices): ratio {:.2f}\n",
-        name, place, solve, result.statistics.work, make, check, verdict.entries, prices, check / solve);
+        "({:>9} entries, {} prices, sides{}): ratio {:.2f}\n",
+        name, place, solve, result.statistics.work, make, check, verdict.entries, prices, sides, check / solve);
     std::fflush(stdout);
   }
 }

@@ -29,8 +29,16 @@ Certificate some_certificate() {
              .never_save = {"aten.add"}};
   c.bound_ps = 70;
   c.least_peak_bytes = 9;
-  c.parts = {{.bound_ps = 30, .prices = {1, 5, 9}, .entries = 12, .unit_bytes = 512, .ring = {64, 7, 21, 3}},
-             {.bound_ps = 40, .prices = {}, .entries = 1, .unit_bytes = 0, .ring = {}}};
+  c.parts = {{.bound_ps = 30, .entries = 12, .sides = {{0, {1, 5, 9}, 512, {64, 7, 21, 3}}}},
+             {.bound_ps = 40, .entries = 1}};
+  return c;
+}
+
+// The same with proofs on other sides than the first.
+Certificate certificate_with_sides() {
+  Certificate c = some_certificate();
+  c.parts[0].sides = {{4096, {3}, 0, {}}};
+  c.parts[1].sides = {{0, {1, 5}, 0, {}}, {1000, {}, 512, {64, 7, 21, 3}}, {4096, {2}, 0, {}}};
   return c;
 }
 
@@ -51,6 +59,20 @@ TEST(CertificateFile, IsReadAsItWasWritten) {
   Certificate nothing;
   nothing.claim = Claim::kInfeasible;
   EXPECT_EQ(read_certificate_text(write_certificate(nothing), "c.json"), nothing);
+  const Certificate sides = certificate_with_sides();
+  EXPECT_EQ(read_certificate_text(write_certificate(sides), "c.json"), sides);
+}
+
+// What needs nothing new is written as by the first version of the format, so that its readers take it.
+TEST(CertificateFile, IsOfTheOldestMinorThatHasItAll) {
+  const Json old = Json::parse(write_certificate(some_certificate()));
+  EXPECT_EQ(old["minor"], 0);
+  EXPECT_EQ(old["parts"][0], Json::parse(R"({"bound_ps": 30, "entries": 12, "unit_bytes": 512, "prices": [1, 5, 9],
+      "ring": {"unit_bytes": 64, "modulus": 7, "unit_cost": 21, "parts": 3}})"));
+  const Json sides = Json::parse(write_certificate(certificate_with_sides()));
+  EXPECT_EQ(sides["minor"], 1);
+  EXPECT_EQ(sides["parts"][0], Json::parse(R"({"bound_ps": 30, "entries": 12,
+      "sides": [{"forward_share": 4096, "unit_bytes": 0, "prices": [3]}]})"));
 }
 
 // Files that are older than the field do not have it, and stay as they are; what nobody rounds to is refused.
@@ -82,8 +104,7 @@ TEST(CertificateFile, NoticesAChange) {
 }
 
 // Every value replaced by what does not belong there, and every key left out: an error, never a crash.
-TEST(CertificateFile, RefusesWhatIsNoCertificate) {
-  Certificate whole = some_certificate();
+void expect_only_itself(Certificate whole) {
   whole.rounding_bytes = 512;
   const Json good = Json::parse(write_certificate(whole));
   ASSERT_EQ(error_of(good.dump()), "");
@@ -105,6 +126,11 @@ TEST(CertificateFile, RefusesWhatIsNoCertificate) {
     if (key == "minor") continue;
     EXPECT_NE(error_of(bad.dump()), "") << key;
   }
+}
+
+TEST(CertificateFile, RefusesWhatIsNoCertificate) {
+  expect_only_itself(some_certificate());
+  expect_only_itself(certificate_with_sides());
   for (const char* text : {"", "{", "[]", "null", "{}", "{\"format\":\"tidemark-certificate\",\"format\":1}", "\xff"})
     EXPECT_NE(error_of(text), "") << text;
 }
@@ -112,13 +138,22 @@ TEST(CertificateFile, RefusesWhatIsNoCertificate) {
 // A file cannot ask for more bounds than there may be, nor for prices whose sums overflow.
 TEST(CertificateFile, BoundsItsHints) {
   Certificate many = some_certificate();
-  many.parts[0].prices.clear();
+  many.parts[0].sides[0].prices.clear();
   for (std::int64_t price = 1; price <= static_cast<std::int64_t>(kMostPrices) + 1; ++price)
-    many.parts[0].prices.push_back(price);
+    many.parts[0].sides[0].prices.push_back(price);
   EXPECT_NE(error_of(write_certificate(many)).find("too many"), std::string::npos);
   Certificate high = some_certificate();
-  high.parts[0].prices = {(std::int64_t{1} << 58) + 1};
+  high.parts[0].sides[0].prices = {(std::int64_t{1} << 58) + 1};
   EXPECT_NE(error_of(write_certificate(high)).find("do not ascend"), std::string::npos);
+  Certificate sides = certificate_with_sides();
+  sides.parts[1].sides.resize(kMostSides + 1);
+  EXPECT_NE(error_of(write_certificate(sides)).find("parts[1]: sides] there are too few or too many"),
+            std::string::npos);
+  sides.parts[1].sides.clear();
+  EXPECT_NE(error_of(write_certificate(sides)).find("parts[1]: sides] there are too few or too many"),
+            std::string::npos);
+  sides.parts[1].sides = {{4097, {}, 0, {}}};
+  EXPECT_NE(error_of(write_certificate(sides)).find("a share is at most the whole"), std::string::npos);
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 
 namespace tidemark::test {
 
-CertifiedCase::CertifiedCase(std::uint64_t seed, std::int64_t most_plans) : training_(random_training(seed)) {
+CertifiedCase::CertifiedCase(std::uint64_t seed, std::int64_t most_plans, bool has_casts)
+    : training_(random_training(seed, {.light_backward = has_casts, .has_casts = has_casts})) {
   for (const std::int64_t ps : training_.times.op_ps) cost_.ops.push_back({.total_ps = ps});
   cost_.family.assign(cost_.ops.size(), cost::Family::kMatmul);
   cost_.bytes.assign(cost_.ops.size(), 0);

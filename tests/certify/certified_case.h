@@ -16,7 +16,7 @@ namespace tidemark::test {
 // A random step small enough to try every plan, and what all of them come to: an oracle for claims about it.
 class CertifiedCase {
  public:
-  explicit CertifiedCase(std::uint64_t seed, std::int64_t most_plans = 1500);
+  explicit CertifiedCase(std::uint64_t seed, std::int64_t most_plans = 1500, bool has_casts = false);
 
   bool is_small() const { return !tried_.empty(); }  // false: too many plans to try
   const step::Step& step() const { return training_.step; }

@@ -84,7 +84,7 @@ TEST(TwoSides, MixturesRoundDown) {
   here.tail_bytes = -10;
   forward.keep_bytes = 4;
   forward.tail_bytes = -5;
-  const Episode mixed = mixture({2, {here}, {0, 1, 1}}, {2, {forward}, {0, 1, 1}}, 1);
+  const Episode mixed = mixture({2, {here}, {0, 1, 1}}, {2, {forward}, {0, 1, 1}}, kShares / 4);
   EXPECT_EQ(mixed.arcs[0].keep_bytes, 8);
   EXPECT_EQ(mixed.arcs[0].tail_bytes, -9);  // of -8.75
 }

@@ -4,14 +4,12 @@
 #include <set>
 #include <utility>
 
-#include "tidemark/certify/prices.h"
+#include "tidemark/certify/prove_part.h"
 #include "tidemark/planner/build_problem.h"
 #include "tidemark/planner/prepared.h"
 #include "tidemark/step/fingerprint.h"
 #include "tidemark/verify/least_peaks.h"
-#include "tidemark/verify/path_check.h"
 #include "tidemark/verify/plan_time.h"
-#include "tidemark/verify/time_lines.h"
 
 namespace tidemark::certify {
 
@@ -19,9 +17,6 @@ namespace {
 
 using planner::Termination;
 using verify::Claim;
-
-constexpr std::int64_t kFewEntries = 3'000'000;
-constexpr std::int64_t kManyEntries = 40'000'000;
 
 class Maker {
  public:
@@ -75,40 +70,18 @@ class Maker {
     };
     if (c_.claim == Claim::kBound && std::count_if(problem.episodes.begin(), problem.episodes.end(), has_units) > 1)
       return {std::nullopt, "a bound for several micro-batches together has no certificate"};
-    std::int64_t entries_left = limits_.max_entries;
-    for (const planner::Episode& episode : problem.episodes) {
+    for (std::size_t i = 0; i < problem.episodes.size(); ++i) {
       verify::PartProof part;
-      if (has_units(episode)) part.bound_ps = c_.claim == Claim::kOptimal ? time_in(space, episode) : c_.bound_ps;
+      if (has_units(problem.episodes[i]))
+        part.bound_ps = c_.claim == Claim::kOptimal ? time_in(space, problem.episodes[i]) : c_.bound_ps;
       if (part.bound_ps > 0) {
-        const verify::LeastPeaks peaks = verify::find_least_peaks(episode);
-        part.prices = choose_prices(episode, peaks.from_state, c_.room_bytes);
-        std::vector<std::int64_t> prices = {0};
-        prices.insert(prices.end(), part.prices.begin(), part.prices.end());
-        const verify::TimeLines lines(episode, peaks, c_.room_bytes, std::move(prices));
-        // Prices alone do for most; where very many ways look alike, residues or all sums of units tell them apart.
-        verify::PathQuestion question{.room_bytes = c_.room_bytes,
-                                      .target_ps = part.bound_ps - 1,
-                                      .max_entries = std::min(entries_left, kFewEntries)};
-        verify::PathCheck check = verify::look_for_path(episode, peaks, lines, question);
-        if (check.answer == verify::PathAnswer::kTooManyEntries) {
-          part.ring = question.ring = choose_ring(episode, c_.room_bytes, part.bound_ps);
-          question.max_entries = std::min(entries_left, kManyEntries);
-          if (part.ring.unit_bytes > 0) check = verify::look_for_path(episode, peaks, lines, question);
-        }
-        if (check.answer == verify::PathAnswer::kTooManyEntries) {
-          part.ring = question.ring = {};
-          part.unit_bytes = question.unit_bytes = choose_unit(episode, c_.room_bytes);
-          question.max_entries = entries_left;
-          check = verify::look_for_path(episode, peaks, lines, question);
-        }
-        part.entries = check.entries;
-        entries_left -= check.entries;
-        if (check.answer == verify::PathAnswer::kTooManyEntries)
+        const PartProver prover(problem, i, c_.room_bytes, limits_.max_entries - entries_);
+        const verify::PathAnswer answer = prover.prove(part);
+        entries_ += part.entries;
+        if (answer == verify::PathAnswer::kTooManyEntries)
           return {std::nullopt, "checking it would take too many entries"};
-        if (check.answer == verify::PathAnswer::kFound)
-          return {std::nullopt, problem.forward_episodes.empty()
-                                    ? "the model has a faster way, which no replay confirms"
-                                    : "it takes what the program holds in the forward, which checks do not know yet"};
+        if (answer == verify::PathAnswer::kFound)
+          return {std::nullopt, "the model has a faster way, which no replay confirms"};
       }
       c_.parts.push_back(std::move(part));
     }
@@ -131,6 +104,7 @@ class Maker {
   const planner::PlannerOptions& options_;
   const planner::PlanResult& result_;
   CertifyOptions limits_;
+  std::int64_t entries_ = 0;  // of the parts so far
   verify::Certificate c_;
 };
 

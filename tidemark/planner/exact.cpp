@@ -29,6 +29,9 @@ constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leave
 // single passes.
 constexpr std::int64_t kFirstStep = 4096;
 constexpr std::int64_t kLeastStep = 100'000;
+constexpr std::int64_t kCoarseStep = 256;
+constexpr std::int64_t kCoarseWork = 4;  // times as much for a pass that may show that a path in hand is the cheapest
+constexpr std::int64_t kBackStep = 8;    // back from a target that was too far, to one part in so many of the way
 constexpr std::int64_t kFarStep = 256;
 constexpr std::int64_t kNearStep = 1 << 11;
 constexpr std::int64_t kFineStep = 1 << 20;
@@ -75,7 +78,15 @@ class Search {
       }
       if (stage == Stage::kParts) {
         parts_step = step;
-        if (try_target(reach, target, std::min(left(), parts_work_))) continue;
+        const bool is_coarse = target - bound_ps_ > bound_ps_ / kCoarseStep;
+        const std::int64_t parts_work = is_coarse && path_ ? kCoarseWork * parts_work_ : parts_work_;
+        if (try_target(reach, target, std::min(left(), parts_work))) continue;
+        // A target far above the bound has many paths below it that one closer to the answer leaves out.
+        if (is_coarse && left() > 0) {
+          if (!path_) sweep(reach, nullptr, target, kBeam, std::max(left(), kBeamWork));
+          step = (target - bound_ps_) / kBackStep;
+          continue;
+        }
         stage = Stage::kFar;  // too many paths look alike in parts
         step = std::max(step, bound_ps_ / kFarStep);
         continue;
@@ -268,33 +279,37 @@ ExactSolver::ExactSolver(Problem problem) : problem_(std::move(problem)) {
   }
 }
 
-// The cheapest path of one episode, on both of its sides if it has two. Each side alone has the sharper bounds, and the
-// cheapest path there often fits the other side, too.
+// The cheapest path of one episode, on both of its sides if it has two. A side or a mixture alone has the sharper
+// bounds, and the cheapest path there often fits both.
 EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& options,
                                            SolveStatistics& statistics) const {
   const Episode& episode = problem_.episodes[i];
-  ExactOptions rest = options;
-  rest.max_work -= statistics.work;  // micro-batches share what is allowed
-  EpisodeSolution found = solve_alone(episode, floors_[i], rest, statistics);
-  if (problem_.forward_episodes.empty()) return found;
-  const Episode& forward = problem_.forward_episodes[i];
-  const auto fits = [&](const Episode& side, const Path& path) {
-    return measure(side, path).peak_bytes <= options.budget_bytes;
-  };
-  if (found.path && fits(forward, *found.path)) return found;
-  std::int64_t bound_ps = found.bound_ps;
-  const auto left = [&] { return std::max<std::int64_t>(options.max_work - statistics.work, 0); };
+  const Episode* forward = problem_.forward_episodes.empty() ? nullptr : &problem_.forward_episodes[i];
   const Sides sides = fitting_sides(episode, forward, options.budget_bytes);
-  const std::vector<std::int64_t> forward_floors = find_floors(sides.forward);
-  if (forward_floors[0] <= options.budget_bytes) {
-    rest.max_work = left();
-    found = solve_alone(sides.forward, forward_floors, rest, statistics);
+  EpisodeSolution known;
+  const auto left = [&] { return std::max<std::int64_t>(options.max_work - statistics.work, 0); };
+  // Whether that is the answer, which `known` is then.
+  const auto is_solved_on = [&](const Episode& side) {
+    const std::vector<std::int64_t> floors = find_floors(side);
+    if (floors[0] > options.budget_bytes) {
+      known = {.path = std::nullopt, .ps = Convex::kNotEnough, .bound_ps = Convex::kNotEnough, .is_limit = false};
+      return true;
+    }
+    ExactOptions rest = options;
+    rest.max_work = left();  // micro-batches share what is allowed
+    EpisodeSolution found = solve_alone(side, floors, rest, statistics);
+    found.bound_ps = std::max(found.bound_ps, known.bound_ps);
     if (found.path) found.path = sides.widened(*found.path);
-    if (found.path && fits(episode, *found.path)) return found;
-    bound_ps = std::max(bound_ps, found.bound_ps);
-  }
-  TwoSidesResult both =
-      find_cheapest(episode, forward, {.budget_bytes = options.budget_bytes, .max_work = left(), .bound_ps = bound_ps});
+    known = std::move(found);
+    return known.path && measure(episode, *known.path).peak_bytes <= options.budget_bytes &&
+           (forward == nullptr || measure(*forward, *known.path).peak_bytes <= options.budget_bytes);
+  };
+  if (is_solved_on(sides.here) || forward == nullptr || is_solved_on(sides.forward)) return known;
+  const std::int64_t share = choose_share(sides, options.budget_bytes);
+  if (share > 0 && share < kShares && is_solved_on(mixture(sides.here, sides.forward, share))) return known;
+  TwoSidesResult both = find_cheapest(
+      sides,
+      {.budget_bytes = options.budget_bytes, .max_work = left(), .bound_ps = known.bound_ps, .forward_share = share});
   statistics.work += both.work;
   statistics.passes += both.passes;
   statistics.longest_list = std::max(statistics.longest_list, both.longest_list);

@@ -30,13 +30,11 @@ bool Sweep::is_cheaper(const Entry& a, const Entry& b) { return a.ps != b.ps ? a
 
 // Keeps the most promising entries.
 template <typename RestPs>
-void Sweep::shorten(std::vector<Entry>& list, const Convex& way, const RestPs& rest_ps_of) {
+void Sweep::shorten(std::vector<Entry>& list, const RestPs& rest_ps_of) {
   was_cut_ = true;
   std::vector<std::pair<std::int64_t, std::uint32_t>> order;
   for (std::uint32_t i = 0; i < list.size(); ++i) {
-    const std::int64_t room = budget_ - std::max(list[i].peak, list[i].inner);
-    std::int64_t rest_ps = way.at(room);
-    if (groups_ != nullptr) rest_ps = std::max(rest_ps, rest_ps_of(room));
+    const std::int64_t rest_ps = rest_ps_of(budget_ - std::max(list[i].peak, list[i].inner));
     order.emplace_back(rest_ps == Convex::kNotEnough ? rest_ps : list[i].ps + rest_ps, i);
   }
   std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(width_), order.end());
@@ -61,7 +59,10 @@ SweepResult Sweep::run(std::int64_t target_ps, std::size_t width, std::int64_t m
     for (std::uint32_t a = e_.first_arc[state]; a < e_.first_arc[state + 1]; ++a) add_arc(a, state, all);
     lists_[state] = pareto(std::move(all));
     if (lists_[state].size() > width_)
-      shorten(lists_[state], way_[state], [&](std::int64_t room) { return groups_->to_state(state, room); });
+      shorten(lists_[state], [&](std::int64_t room) {
+        const std::int64_t ps = way_[state].at(room);
+        return groups_ == nullptr ? ps : std::max(ps, groups_->to_state(state, room));
+      });
     longest_ = std::max(longest_, lists_[state].size());
     if (work_ > stop_) return {false, false, 0, next_};
   }
@@ -94,40 +95,15 @@ Path Sweep::path() const {
   return path;
 }
 
-// What the groups before `j` cost at least when a byte costs what it does in this piece of the way's function.
-std::int64_t Sweep::rest_ps(const Arc& arc, const Convex& way, std::size_t piece, std::size_t j) {
-  if (piece >= rest_.size()) rest_.resize(piece + 1);
-  std::vector<std::int64_t>& sums = rest_[piece];
-  if (sums.empty()) {
-    const std::vector<Convex::Corner>& corners = way.corners();
-    const bool is_last = piece + 1 == corners.size();
-    const std::int64_t ps = is_last ? 0 : corners[piece].ps - corners[piece + 1].ps;
-    const std::int64_t bytes = is_last ? 1 : corners[piece + 1].bytes - corners[piece].bytes;
-    sums.push_back(0);
-    for (const ArcGroup& group : arc.groups) {
-      const Int128 saved = static_cast<Int128>(ps) * group.bytes / bytes;
-      sums.push_back(sums.back() + (saved < group.time_ps ? static_cast<std::int64_t>(saved) : group.time_ps));
-    }
-  }
-  return sums[j];
-}
-
 // Whether a path with this entry, and the groups before `j` still open, may fit and take at most the target. Two
 // things bound what may be kept before: the peak, which grows with every group that is saved, and what the arc itself
 // comes to, which does not. A price on the bytes of the first gives a bound with the groups in it.
-bool Sweep::may_do(const Arc& arc, const Convex& way, const Entry& entry, std::size_t j) {
+bool Sweep::may_do(const Entry& entry, std::size_t j) {
   const std::int64_t room = budget_ - entry.peak;
   const std::int64_t own_room = budget_ - std::max(entry.inner, own_);
-  const std::int64_t least_room = std::min(room, own_room);
-  if (least_room < way.least_bytes()) return false;
-  const std::size_t piece = way.piece_at(room);
-  std::int64_t ps = entry.ps + rest_ps(arc, way, piece, j);
-  if (own_room >= room) {
-    ps += way.at(piece, room);
-  } else {
-    const std::int64_t own_ps = way.at(own_room);
-    ps = entry.ps + std::max(own_ps, own_ps - price(way, piece, room - own_room) + ps - entry.ps);
-  }
+  const std::int64_t before_ps = ways_to_arc_.least_ps(j, room, own_room);
+  if (before_ps == Convex::kNotEnough) return false;
+  std::int64_t ps = entry.ps + before_ps;
   if (ps <= target_ && groups_ != nullptr) {
     enter();
     const std::int64_t all = groups_->to_group(j, room);
@@ -151,23 +127,16 @@ void Sweep::enter() {
   to_enter_.reset();
 }
 
-// What so many bytes cost in a piece of the way's function, rounded up.
-std::int64_t Sweep::price(const Convex& way, std::size_t piece, std::int64_t bytes) {
-  const std::vector<Convex::Corner>& corners = way.corners();
-  if (piece + 1 == corners.size()) return 0;
-  const std::int64_t width = corners[piece + 1].bytes - corners[piece].bytes;
-  const Int128 ps = static_cast<Int128>(corners[piece].ps - corners[piece + 1].ps) * bytes;
-  return static_cast<std::int64_t>((ps + width - 1) / width);
-}
-
 void Sweep::add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& all) {
   const Arc& arc = e_.arcs[a];
   const Convex& way = way_[state];
   if (way.is_empty() || lists_[arc.to].empty()) return;
-  rest_.clear();
   const std::size_t count = arc.groups.size();
   std::vector<Entry> list;
   own_ = least_peak(arc);
+  const std::int64_t first_peak = lists_[arc.to].front().peak;  // they ascend
+  ways_to_arc_.turn_to(arc, way, budget_ - own_,
+                       budget_ - (first_peak == kNoPeak ? kNoPeak : first_peak + arc.keep_bytes));
   std::int64_t own = arc.tail_bytes;
   std::int64_t forward = kNoPeak;
   if (!arc.before.empty()) {
@@ -190,11 +159,15 @@ void Sweep::add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& al
                 kNone,
                 a};
     if (is_flat_[a] != 0) entry.inner = kNoPeak;
-    if (may_do(arc, way, entry, count)) list.push_back(entry);
+    if (may_do(entry, count)) list.push_back(entry);
   }
   for (std::size_t j = count; j-- > 0 && !list.empty() && work_ <= stop_;) {
-    list = is_flat_[a] != 0 ? flat_group(arc, way, j, list) : any_group(arc, way, j, list);
-    if (list.size() > width_) shorten(list, way, [&](std::int64_t room) { return groups_->to_group(j, room); });
+    list = is_flat_[a] != 0 ? flat_group(arc, j, list) : any_group(arc, j, list);
+    if (list.size() > width_)
+      shorten(list, [&](std::int64_t room) {
+        const std::int64_t ps = ways_to_arc_.least_ps(j, room, room);
+        return groups_ == nullptr ? ps : std::max(ps, groups_->to_group(j, room));
+      });
   }
   work_ += static_cast<std::int64_t>(list.size());
   for (Entry& entry : list) {
@@ -202,7 +175,7 @@ void Sweep::add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& al
     entry.peak = std::max({entry.peak, entry.inner, own});
     entry.inner = kNoPeak;
     entry.kept = 0;
-    if (may_do(arc, way, entry, 0)) all.push_back(entry);
+    if (may_do(entry, 0)) all.push_back(entry);
   }
 }
 
@@ -216,8 +189,7 @@ Sweep::Entry Sweep::saved(const Entry& entry, std::size_t j, std::int64_t bytes)
 }
 
 // Both lists ascend in their peaks and descend in their times, so that one walk merges them.
-std::vector<Sweep::Entry> Sweep::flat_group(const Arc& arc, const Convex& way, std::size_t j,
-                                            const std::vector<Entry>& list) {
+std::vector<Sweep::Entry> Sweep::flat_group(const Arc& arc, std::size_t j, const std::vector<Entry>& list) {
   const ArcGroup& group = arc.groups[j];
   std::vector<Entry> result;
   std::size_t a = 0;  // next to recompute
@@ -238,14 +210,13 @@ std::vector<Sweep::Entry> Sweep::flat_group(const Arc& arc, const Convex& way, s
       probe.peak = peak_saved(probe);
     const std::size_t source = is_recomputed ? a++ : b++;
     if (!result.empty() && !is_cheaper(probe, result.back())) continue;
-    if (!may_do(arc, way, probe, j)) continue;
+    if (!may_do(probe, j)) continue;
     result.push_back(is_recomputed ? probe : saved(list[source], j, group.bytes));
   }
   return result;
 }
 
-std::vector<Sweep::Entry> Sweep::any_group(const Arc& arc, const Convex& way, std::size_t j,
-                                           const std::vector<Entry>& list) {
+std::vector<Sweep::Entry> Sweep::any_group(const Arc& arc, std::size_t j, const std::vector<Entry>& list) {
   const ArcGroup& group = arc.groups[j];
   const ArcGap& gap = arc.before[j];
   std::vector<Entry> made;
@@ -253,7 +224,7 @@ std::vector<Sweep::Entry> Sweep::any_group(const Arc& arc, const Convex& way, st
     ++work_;
     if (gap.recompute_bytes != kNoPeak) entry.inner = std::max(entry.inner, gap.recompute_bytes + entry.kept);
     entry.peak = std::max(entry.peak, gap.forward_bytes);
-    if (may_do(arc, way, entry, j)) made.push_back(entry);
+    if (may_do(entry, j)) made.push_back(entry);
   };
   for (const Entry& entry : list) {
     Entry again = entry;
@@ -262,13 +233,21 @@ std::vector<Sweep::Entry> Sweep::any_group(const Arc& arc, const Convex& way, st
     add(again);
     add(saved(entry, j, group.bytes));
   }
-  return undominated(arc, std::move(made));
+  return undominated(arc, j, std::move(made));
 }
 
-// Drops what is no better in any respect than another: peak, time, and what the recompute may still come to.
-std::vector<Sweep::Entry> Sweep::undominated(const Arc& arc, std::vector<Entry> list) {
-  // Below the peak that is certain, how the recompute got on does not matter.
-  for (Entry& entry : list) entry.inner = std::max(entry.inner, entry.peak);
+// Drops what is no better in any respect than another before group `j`: peak, time, and what the recompute may still
+// come to.
+std::vector<Sweep::Entry> Sweep::undominated(const Arc& arc, std::size_t j, std::vector<Entry> list) {
+  // The highest that the recompute may still come to, without what is saved. The peak is certain: what is below it, and
+  // stays there, makes no difference.
+  std::int64_t highest = kNoPeak;
+  for (std::size_t i = 0; i < j; ++i)
+    highest = std::max({highest, arc.before[i].recompute_bytes, arc.groups[i].inside_bytes});
+  for (Entry& entry : list) {
+    entry.inner = std::max(entry.inner, entry.peak);
+    if (entry.peak != kNoPeak) entry.kept = std::max(entry.kept, entry.peak - highest);
+  }
   std::stable_sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) {
     if (a.peak != b.peak) return a.peak < b.peak;
     if (a.inner != b.inner) return a.inner < b.inner;

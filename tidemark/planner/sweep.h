@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "tidemark/planner/arc_ways.h"
 #include "tidemark/planner/convex.h"
 #include "tidemark/planner/group_bound.h"
 #include "tidemark/planner/path.h"
@@ -59,17 +60,15 @@ class Sweep {
 
   static bool is_cheaper(const Entry& a, const Entry& b);
   static std::vector<Entry> pareto(std::vector<Entry> list);
-  static std::vector<Entry> undominated(const Arc& arc, std::vector<Entry> list);
-  static std::int64_t price(const Convex& way, std::size_t piece, std::int64_t bytes);
+  static std::vector<Entry> undominated(const Arc& arc, std::size_t j, std::vector<Entry> list);
   void add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& all);
   void enter();
-  bool may_do(const Arc& arc, const Convex& way, const Entry& entry, std::size_t j);
-  std::int64_t rest_ps(const Arc& arc, const Convex& way, std::size_t piece, std::size_t j);
+  bool may_do(const Entry& entry, std::size_t j);
   Entry saved(const Entry& entry, std::size_t j, std::int64_t bytes);
-  std::vector<Entry> flat_group(const Arc& arc, const Convex& way, std::size_t j, const std::vector<Entry>& list);
-  std::vector<Entry> any_group(const Arc& arc, const Convex& way, std::size_t j, const std::vector<Entry>& list);
+  std::vector<Entry> flat_group(const Arc& arc, std::size_t j, const std::vector<Entry>& list);
+  std::vector<Entry> any_group(const Arc& arc, std::size_t j, const std::vector<Entry>& list);
   template <typename RestPs>
-  void shorten(std::vector<Entry>& list, const Convex& way, const RestPs& rest_ps_of);
+  void shorten(std::vector<Entry>& list, const RestPs& rest_ps_of);
 
   const Episode& e_;
   std::int64_t budget_;
@@ -78,6 +77,7 @@ class Sweep {
   std::optional<GroupBound::Entered> to_enter_;  // the arc in hand, as long as its bound was not asked for
   std::int64_t target_ = 0;
   std::int64_t own_ = kNoPeak;  // what the peak of the arc in hand is at least
+  ArcWays ways_to_arc_;         // of it
   std::int64_t next_ = 0;
   std::size_t width_ = 0;
   std::int64_t stop_ = 0;
@@ -86,7 +86,6 @@ class Sweep {
   std::size_t longest_ = 0;
   std::vector<std::vector<Entry>> lists_;  // by state
   std::vector<SavedLink> links_;
-  std::vector<std::vector<std::int64_t>> rest_;  // of the arc, by piece
   std::uint32_t best_ = 0;
   GroupBound* groups_;
 };

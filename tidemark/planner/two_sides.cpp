@@ -1,10 +1,11 @@
 #include "tidemark/planner/two_sides.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <map>
 #include <utility>
 
+#include "tidemark/planner/arc_ways.h"
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/narrow.h"
 #include "tidemark/planner/ways.h"
@@ -13,8 +14,6 @@ namespace tidemark::planner {
 
 namespace {
 
-constexpr int kQuarters = 4;
-constexpr std::array<int, 3> kParts = {0, 2, 4};  // the mixtures that give bounds
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kBeam = 256;
 constexpr std::int64_t kBeamWork = 5'000'000;
@@ -23,12 +22,12 @@ constexpr std::int64_t kLeastStep = 100'000;
 constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leaves nothing out
 constexpr std::int64_t kComparedPerEntry = 32;          // comparisons of two entries take so much less time
 
-std::int64_t mixed(std::int64_t here, std::int64_t forward, int part) {
-  if (part == 0) return here;
-  if (part == kQuarters) return forward;
+std::int64_t mixed(std::int64_t here, std::int64_t forward, std::int64_t share) {
+  if (share == 0) return here;
+  if (share == kShares) return forward;
   if (here == kNoPeak || forward == kNoPeak) return kNoPeak;
-  const Int128 sum = static_cast<Int128>(here) * (kQuarters - part) + static_cast<Int128>(forward) * part;
-  const Int128 floor = sum >= 0 ? sum / kQuarters : -((-sum + kQuarters - 1) / kQuarters);
+  const Int128 sum = static_cast<Int128>(here) * (kShares - share) + static_cast<Int128>(forward) * share;
+  const Int128 floor = sum >= 0 ? sum / kShares : -((-sum + kShares - 1) / kShares);
   return static_cast<std::int64_t>(floor);
 }
 
@@ -50,19 +49,22 @@ std::vector<std::uint8_t> find_fitting(const Episode& episode, std::int64_t budg
 
 }  // namespace
 
-Sides fitting_sides(const Episode& episode, const Episode& forward, std::int64_t budget_bytes) {
-  const std::vector<std::uint8_t> fits = find_fitting(episode, budget_bytes);
-  const std::vector<std::uint8_t> fits_forward = find_fitting(forward, budget_bytes);
+Sides fitting_sides(const Episode& episode, const Episode* forward, std::int64_t budget_bytes) {
+  std::vector<std::uint8_t> fits = find_fitting(episode, budget_bytes);
+  if (forward != nullptr) {
+    const std::vector<std::uint8_t> fits_forward = find_fitting(*forward, budget_bytes);
+    std::transform(fits.begin(), fits.end(), fits_forward.begin(), fits.begin(), std::bit_and<>());
+  }
   Sides sides;
   sides.here.state_count = sides.forward.state_count = episode.state_count;
   sides.here.first_arc.assign(episode.state_count + 1, 0);
   for (std::uint32_t a = 0; a < episode.arcs.size(); ++a) {
-    if (fits[a] == 0 || fits_forward[a] == 0) continue;
+    if (fits[a] == 0) continue;
     NarrowedArc origin{a, {}, {}};
     for (std::uint32_t g = 0; g < episode.arcs[a].groups.size(); ++g) origin.open.push_back(g);
     sides.origin.push_back(std::move(origin));
     sides.here.arcs.push_back(episode.arcs[a]);
-    sides.forward.arcs.push_back(forward.arcs[a]);
+    if (forward != nullptr) sides.forward.arcs.push_back(forward->arcs[a]);
     ++sides.here.first_arc[episode.arcs[a].from + 1];
   }
   for (std::uint32_t i = 0; i < episode.state_count; ++i) sides.here.first_arc[i + 1] += sides.here.first_arc[i];
@@ -76,14 +78,14 @@ namespace {
 
 // What bounds the time of the way to a state, from one mixture.
 struct View {
-  int part = 0;
+  std::int64_t share = 0;
   Episode episode;
   std::vector<std::int64_t> floors;
   std::vector<Convex> ways;  // by state
 };
 
-View view_of(const Sides& sides, int part, std::int64_t budget_bytes) {
-  View view{part, mixture(sides.here, sides.forward, part), {}, {}};
+View view_of(const Sides& sides, std::int64_t share, std::int64_t budget_bytes) {
+  View view{share, mixture(sides.here, sides.forward, share), {}, {}};
   view.floors = find_floors(view.episode);
   if (view.floors[0] <= budget_bytes) view.ways = find_ways(view.episode, view.floors, budget_bytes);
   return view;
@@ -127,7 +129,7 @@ struct PassResult {
 class Pass {
  public:
   Pass(const Sides& sides, const std::vector<View>& views, std::int64_t budget_bytes)
-      : s_(sides), views_(views), parked_(find_parked(sides)), budget_(budget_bytes) {}
+      : s_(sides), views_(views), parked_(find_parked(sides)), budget_(budget_bytes), ways_to_arc_(views.size()) {}
 
   PassResult run(std::int64_t target_ps, std::size_t width, std::int64_t max_work) {
     target_ = target_ps;
@@ -271,39 +273,19 @@ class Pass {
     return path;
   }
 
-  // What a group costs at least when bytes cost what they do in a piece of the way's function: sums of those before.
-  const std::vector<std::int64_t>& rest_of(std::size_t v, std::size_t piece) {
-    std::vector<std::vector<std::int64_t>>& pieces = rest_[v];
-    if (piece >= pieces.size()) pieces.resize(piece + 1);
-    std::vector<std::int64_t>& sums = pieces[piece];
-    if (!sums.empty()) return sums;
-    const std::vector<Convex::Corner>& corners = views_[v].ways[state_].corners();
-    const bool is_last = piece + 1 == corners.size();
-    const std::int64_t ps = is_last ? 0 : corners[piece].ps - corners[piece + 1].ps;
-    const std::int64_t bytes = is_last ? 1 : corners[piece + 1].bytes - corners[piece].bytes;
-    sums.push_back(0);
-    for (const ArcGroup& group : views_[v].episode.arcs[arc_].groups) {
-      const Int128 saved = static_cast<Int128>(ps) * group.bytes / bytes;
-      sums.push_back(sums.back() + (saved < group.time_ps ? static_cast<std::int64_t>(saved) : group.time_ps));
-    }
-    return sums;
-  }
-
   // Whether a path with this entry, and the groups before `j` still open, may fit and take at most the target.
   bool may_do(Entry& entry, std::size_t j) {
     std::int64_t ps = entry.ps;
     for (std::size_t v = 0; v < views_.size(); ++v) {
       const View& view = views_[v];
-      const Convex& way = view.ways[state_];
-      const std::int64_t peak = mixed(entry.peak, entry.forward, view.part);
-      const std::int64_t own = mixed(std::max(entry.inner, own_), own_forward_, view.part);
+      const std::int64_t peak = mixed(entry.peak, entry.forward, view.share);
+      const std::int64_t own = mixed(std::max(entry.inner, own_), own_forward_, view.share);
       // A mixture is rounded down, so that there may be a byte less room than this.
       const std::int64_t room = budget_ - peak;
       const std::int64_t own_room = budget_ - own;
-      if (way.is_empty() || std::min(room, own_room) < way.least_bytes()) return false;
-      const std::size_t piece = way.piece_at(room);
-      ps = std::max(ps, entry.ps + rest_of(v, piece)[j] + way.at(piece, room));
-      if (own_room < room) ps = std::max(ps, entry.ps + way.at(own_room));
+      const std::int64_t before_ps = ways_to_arc_[v].least_ps(j, room, own_room);
+      if (before_ps == Convex::kNotEnough) return false;
+      ps = std::max(ps, entry.ps + before_ps);
     }
     entry.least_ps = ps;
     if (ps <= target_) return true;
@@ -319,15 +301,24 @@ class Pass {
                        [](const ArcGroup& group) { return group.inside_bytes != kNoPeak; });
   }
 
+  // What the peak of all that follows the arc is at least in a mixture.
+  std::int64_t least_after(const Arc& arc, const View& view) const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const Entry& after : lists_[arc.to]) least = std::min(least, mixed(after.peak, after.forward, view.share));
+    return least;
+  }
+
   void add_arc(std::uint32_t a, std::vector<Entry>& all) {
     const Arc& arc = s_.here.arcs[a];
     const Arc& forward = s_.forward.arcs[a];
     if (lists_[arc.to].empty()) return;
-    arc_ = a;
-    state_ = arc.from;
-    rest_.assign(views_.size(), {});
     own_ = least_peak(arc);
     own_forward_ = least_peak(forward);
+    for (std::size_t v = 0; v < views_.size(); ++v) {
+      const View& view = views_[v];
+      ways_to_arc_[v].turn_to(view.episode.arcs[a], view.ways[arc.from],
+                              budget_ - mixed(own_, own_forward_, view.share), budget_ - least_after(arc, view));
+    }
     const bool is_inner = has_recompute(arc);
     std::int64_t own = arc.tail_bytes;
     if (!arc.before.empty()) own = std::max(own, arc.before.back().recompute_bytes);
@@ -406,22 +397,21 @@ class Pass {
   std::vector<std::vector<Entry>> lists_;  // by state
   std::vector<SavedLink> links_;
   // Of the arc in hand.
-  std::uint32_t arc_ = 0;
-  std::uint32_t state_ = 0;
   std::int64_t own_ = kNoPeak;  // what its peak is at least
   std::int64_t own_forward_ = kNoPeak;
-  std::vector<std::vector<std::vector<std::int64_t>>> rest_;  // by view and piece
+  std::vector<ArcWays> ways_to_arc_;  // by view
 };
 
 class Search {
  public:
-  Search(const Episode& episode, const Episode& forward, const TwoSidesOptions& options)
-      : sides_(fitting_sides(episode, forward, options.budget_bytes)),
+  Search(const Sides& sides, const TwoSidesOptions& options)
+      : sides_(sides),
         budget_(options.budget_bytes),
-        max_work_(options.max_work) {
+        max_work_(options.max_work),
+        shares_{0, options.forward_share, kShares} {
     result_.bound_ps = options.bound_ps;
-    for (const int part : kParts) {
-      views_.push_back(view_of(sides_, part, budget_));
+    for (const std::int64_t share : shares_) {
+      views_.push_back(view_of(sides_, share, budget_));
       if (views_.back().ways.empty()) return;  // nothing fits
     }
     for (const View& view : views_) {
@@ -432,7 +422,7 @@ class Search {
   }
 
   TwoSidesResult run() {
-    if (bounds_.size() < kParts.size()) {
+    if (bounds_.size() < shares_.size()) {
       result_.bound_ps = Convex::kNotEnough;
       return std::move(result_);
     }
@@ -473,7 +463,7 @@ class Search {
         for (const std::uint32_t group : origin.open) ++says[origin.arc][group].first;
         for (const std::uint32_t group : origin.saved) ++says[origin.arc][group].second;
       }
-    const auto all = static_cast<std::uint8_t>(kParts.size());
+    const auto all = static_cast<std::uint8_t>(shares_.size());
     for (Episode* side : {&result.sides.here, &result.sides.forward}) {
       side->state_count = whole.state_count;
       side->first_arc.assign(whole.state_count + 1, 0);
@@ -508,8 +498,8 @@ class Search {
   // Whether everything up to the target was looked at.
   bool pass(const Narrow& narrowed, std::int64_t target, std::size_t width, std::int64_t max_work) {
     std::vector<View> views;
-    for (const int part : kParts) {
-      views.push_back(view_of(narrowed.sides, part, budget_));
+    for (const std::int64_t share : shares_) {
+      views.push_back(view_of(narrowed.sides, share, budget_));
       if (views.back().ways.empty()) {
         raise_bound(std::max(target + 1, narrowed.next_ps));
         return true;
@@ -543,9 +533,10 @@ class Search {
     }
   }
 
-  Sides sides_;
+  const Sides& sides_;
   std::int64_t budget_;
   std::int64_t max_work_;
+  std::vector<std::int64_t> shares_;  // of the mixtures that give bounds
   std::vector<View> views_;
   std::vector<Bounds> bounds_;
   TwoSidesResult result_;
@@ -553,17 +544,17 @@ class Search {
 
 }  // namespace
 
-Episode mixture(const Episode& episode, const Episode& forward, int part) {
-  if (part == 0) return episode;
-  if (part == kQuarters) return forward;
+Episode mixture(const Episode& episode, const Episode& forward, std::int64_t share) {
+  if (share == 0) return episode;
+  if (share == kShares) return forward;
   Episode result = episode;
   for (std::size_t a = 0; a < result.arcs.size(); ++a) {
     Arc& arc = result.arcs[a];
     const Arc& other = forward.arcs[a];
-    arc.tail_bytes = mixed(least_peak(arc), least_peak(other), part);
-    arc.keep_bytes = mixed(arc.keep_bytes, other.keep_bytes, part);
+    arc.tail_bytes = mixed(least_peak(arc), least_peak(other), share);
+    arc.keep_bytes = mixed(arc.keep_bytes, other.keep_bytes, share);
     for (std::size_t j = 0; j < arc.groups.size(); ++j) {
-      arc.groups[j].bytes = mixed(arc.groups[j].bytes, other.groups[j].bytes, part);
+      arc.groups[j].bytes = mixed(arc.groups[j].bytes, other.groups[j].bytes, share);
       arc.groups[j].inside_bytes = kNoPeak;
     }
     std::fill(arc.before.begin(), arc.before.end(), ArcGap());
@@ -571,8 +562,36 @@ Episode mixture(const Episode& episode, const Episode& forward, int part) {
   return result;
 }
 
-TwoSidesResult find_cheapest(const Episode& episode, const Episode& forward, const TwoSidesOptions& options) {
-  return Search(episode, forward, options).run();
+// The bound rises with the share up to somewhere and falls from there on: golden sections.
+std::int64_t choose_share(const Sides& sides, std::int64_t budget_bytes) {
+  constexpr std::int64_t kClose = kShares / 512;
+  std::map<std::int64_t, std::int64_t> bounds;  // by share
+  const auto bound_at = [&](std::int64_t share) {
+    const auto [at, is_new] = bounds.emplace(share, Convex::kNotEnough);
+    if (!is_new) return at->second;
+    const View view = view_of(sides, share, budget_bytes);
+    if (!view.ways.empty())
+      at->second = Bounds(view.episode, view.floors, budget_bytes,
+                          find_prices(view.episode, view.floors, budget_bytes, view.ways))
+                       .bound_ps();
+    return at->second;
+  };
+  std::int64_t low = 0;
+  std::int64_t high = kShares;
+  while (high - low > kClose) {
+    const std::int64_t step = (high - low) * 382 / 1000;
+    if (bound_at(low + step) < bound_at(high - step))
+      low += step;
+    else
+      high -= step;
+  }
+  return std::max_element(bounds.begin(), bounds.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+TwoSidesResult find_cheapest(const Sides& sides, const TwoSidesOptions& options) {
+  return Search(sides, options).run();
 }
 
 }  // namespace tidemark::planner

@@ -25,13 +25,15 @@ struct Sides {
   Path widened(const Path& path) const;  // through that
 };
 
-// Without the arcs that do not fit on one of the sides: they would make bounds of the other lower.
-Sides fitting_sides(const Episode& episode, const Episode& forward, std::int64_t budget_bytes);
+// Without the arcs that do not fit on one of the sides: they would make bounds of the other lower. Without a second
+// side `forward` is null, and empty in the result.
+Sides fitting_sides(const Episode& episode, const Episode* forward, std::int64_t budget_bytes);
 
 struct TwoSidesOptions {
   std::int64_t budget_bytes = 0;
-  std::int64_t max_work = 0;  // entries
-  std::int64_t bound_ps = 0;  // that is known
+  std::int64_t max_work = 0;       // entries
+  std::int64_t bound_ps = 0;       // that is known
+  std::int64_t forward_share = 0;  // of the mixture that gives bounds beside the two sides
 };
 
 struct TwoSidesResult {
@@ -44,10 +46,16 @@ struct TwoSidesResult {
   std::int64_t longest_list = 0;
 };
 
-TwoSidesResult find_cheapest(const Episode& episode, const Episode& forward, const TwoSidesOptions& options);
+// `sides` are fitting_sides() for the same budget.
+TwoSidesResult find_cheapest(const Sides& sides, const TwoSidesOptions& options);
 
-// The episode whose bytes lie between those of the two sides, `part` quarters of the way to the forward's: what a path
-// comes to in it is at most the same mixture of its two peaks.
-Episode mixture(const Episode& episode, const Episode& forward, int part);
+// The episode whose bytes lie between those of the two sides, so many of kShares of the way to the forward's: what a
+// path comes to in it is at most the same mixture of its two peaks.
+inline constexpr std::int64_t kShares = 4096;
+Episode mixture(const Episode& episode, const Episode& forward, std::int64_t forward_share);
+
+// The share for which the mixture has about the highest bound by prices: there, bytes cost on both sides what they cost
+// on the cheapest way in parts that fits both.
+std::int64_t choose_share(const Sides& sides, std::int64_t budget_bytes);
 
 }  // namespace tidemark::planner

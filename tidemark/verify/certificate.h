@@ -10,7 +10,7 @@
 #include "tidemark/base/hash.h"
 #include "tidemark/memory/workspace.h"
 #include "tidemark/planner/space.h"
-#include "tidemark/verify/unit_ring.h"
+#include "tidemark/verify/side_hints.h"
 
 namespace tidemark::verify {
 
@@ -28,15 +28,14 @@ inline constexpr std::string_view name_of(Claim claim) { return kClaimNames[stat
 
 // For a part of the step in which nothing is kept for longer than itself: everything, or a micro-batch.
 struct PartProof {
-  std::int64_t bound_ps = 0;         // what no path through the part takes less than
-  std::vector<std::int64_t> prices;  // of a kept byte, in 2^-24 ps, above 0 and ascending
-  std::int64_t entries = 0;          // that the check makes
-  std::int64_t unit_bytes = 0;       // for bounds by whole units; 0: there are none
-  RingHint ring = {};                // for bounds by residues
+  std::int64_t bound_ps = 0;  // what no path through the part takes less than
+  std::int64_t entries = 0;   // that the check makes
+  // One: a bound for that mixture of the two sides alone, mostly the graph as it is. Several: for both sides at once,
+  // with the bounds of each.
+  std::vector<SideHints> sides = std::vector<SideHints>(1);
 
   friend bool operator==(const PartProof&, const PartProof&) = default;
 };
-inline constexpr std::size_t kMostPrices = 64;
 
 struct Certificate {
   Claim claim = Claim::kBound;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "tidemark/base/error.h"
 #include "tidemark/base/strict_json.h"
 #include "tidemark/plan/plan_file.h"
+#include "tidemark/verify/sides.h"
 #include "tidemark/verify/time_lines.h"
 
 namespace tidemark::verify {
@@ -20,7 +22,7 @@ using ReadJson = nlohmann::json;
 
 constexpr const char* kFormat = "tidemark-certificate";
 constexpr std::int64_t kMajor = 1;
-constexpr std::int64_t kMinor = 0;
+constexpr std::int64_t kSidesMinor = 1;  // since then, parts may be proved on other sides; others are written as before
 constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 constexpr JsonLimits kLimits = {.max_bytes = kMaxFileBytes, .max_depth = 6};
 constexpr const char* kRemedy = "`tidemark plan STEP --device D --budget B -o FILE` writes one beside the plan";
@@ -28,22 +30,42 @@ constexpr std::array<std::string_view, 3> kAgainst = {"exact", "rounded", "reser
 
 Json hash_json(const std::optional<Hash128>& hash) { return hash ? Json(hash->hex()) : Json(nullptr); }
 
+bool has_other_sides(const PartProof& part) { return part.sides.size() != 1 || part.sides[0].forward_share != 0; }
+
+void add_side(const SideHints& side, Json& json) {
+  json["unit_bytes"] = side.unit_bytes;
+  json["prices"] = side.prices;
+  if (side.ring.unit_bytes > 0)
+    json["ring"] = Json{{"unit_bytes", side.ring.unit_bytes},
+                        {"modulus", side.ring.modulus},
+                        {"unit_cost", side.ring.unit_cost},
+                        {"parts", side.ring.parts}};
+}
+
+Json side_json(const SideHints& side) {
+  Json json{{"forward_share", side.forward_share}};
+  add_side(side, json);
+  return json;
+}
+
+Json part_json(const PartProof& part) {
+  Json json{{"bound_ps", part.bound_ps}, {"entries", part.entries}};
+  if (!has_other_sides(part)) {
+    add_side(part.sides[0], json);
+    return json;
+  }
+  json["sides"] = Json::array();
+  for (const SideHints& side : part.sides) json["sides"].push_back(side_json(side));
+  return json;
+}
+
 Json body_of(const Certificate& c) {
   Json parts = Json::array();
-  for (const PartProof& part : c.parts) {
-    parts.push_back(Json{{"bound_ps", part.bound_ps},
-                         {"entries", part.entries},
-                         {"unit_bytes", part.unit_bytes},
-                         {"prices", part.prices}});
-    if (part.ring.unit_bytes > 0)
-      parts.back()["ring"] = Json{{"unit_bytes", part.ring.unit_bytes},
-                                  {"modulus", part.ring.modulus},
-                                  {"unit_cost", part.ring.unit_cost},
-                                  {"parts", part.ring.parts}};
-  }
+  for (const PartProof& part : c.parts) parts.push_back(part_json(part));
+  const bool is_new = std::any_of(c.parts.begin(), c.parts.end(), has_other_sides);
   Json body{{"format", kFormat},
             {"version", kMajor},
-            {"minor", kMinor},
+            {"minor", is_new ? kSidesMinor : 0},
             {"claim", name_of(c.claim)},
             {"step", c.step.hex()},
             {"plan", hash_json(c.plan)},
@@ -215,19 +237,39 @@ class Reader {
     PartProof part;
     part.bound_ps = count(json, "bound_ps", place);
     part.entries = count(json, "entries", place);
-    part.unit_bytes = count(json, "unit_bytes", place);
-    if (json.contains("ring")) read_ring(json.at("ring"), place + ": ring", part.ring);
+    if (!json.contains("sides")) {
+      read_side(json, place, part.sides[0]);
+      return part;
+    }
+    const ReadJson& sides = list(json, "sides", place);
+    if (sides.empty() || sides.size() > kMostSides)
+      refuse(place + ": sides", "there are too few or too many", fmt::format("1 to {}", kMostSides),
+             std::to_string(sides.size()));
+    part.sides.resize(sides.size());
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      const std::string at = fmt::format("{}: sides[{}]", place, i);
+      part.sides[i].forward_share = count(sides[i], "forward_share", at);
+      if (part.sides[i].forward_share > kShares)
+        refuse(at + ": forward_share", "a share is at most the whole", fmt::format("0 to {}", kShares),
+               std::to_string(part.sides[i].forward_share));
+      read_side(sides[i], at, part.sides[i]);
+    }
+    return part;
+  }
+
+  static void read_side(const ReadJson& json, const std::string& place, SideHints& side) {
+    side.unit_bytes = count(json, "unit_bytes", place);
+    if (json.contains("ring")) read_ring(json.at("ring"), place + ": ring", side.ring);
     const std::string at = place + ": prices";
     for (const ReadJson& item : list(json, "prices", place)) {
       const std::int64_t price = count_of(item, at);
-      const std::int64_t before = part.prices.empty() ? 0 : part.prices.back();
+      const std::int64_t before = side.prices.empty() ? 0 : side.prices.back();
       if (price <= before || price > kMostPrice)
         refuse(at, "the prices do not ascend", fmt::format("a number above {}, up to 2^58", before),
                std::to_string(price));
-      part.prices.push_back(price);
-      if (part.prices.size() > kMostPrices) refuse(at, "there are too many", fmt::format("{} at most", kMostPrices));
+      side.prices.push_back(price);
+      if (side.prices.size() > kMostPrices) refuse(at, "there are too many", fmt::format("{} at most", kMostPrices));
     }
-    return part;
   }
 
   std::string name_;

@@ -12,7 +12,9 @@
 #include "tidemark/verify/least_peaks.h"
 #include "tidemark/verify/path_check.h"
 #include "tidemark/verify/plan_time.h"
+#include "tidemark/verify/sides.h"
 #include "tidemark/verify/time_lines.h"
+#include "tidemark/verify/two_sided_check.h"
 #include "tidemark/verify/verify_plan.h"
 
 namespace tidemark::verify {
@@ -116,25 +118,30 @@ class Check {
     for (const PartProof& part : c_.parts) sum_ps += part.bound_ps;
     if (sum_ps != c_.bound_ps) return fail("the bounds of the parts do not add up to the bound");
     for (std::size_t i = 0; i < problem.episodes.size(); ++i)
-      if (!is_part_bounded(problem.episodes[i], peaks[i], c_.parts[i])) return false;
+      if (c_.parts[i].bound_ps > 0 && !is_part_bounded(problem, i, peaks[i])) return false;
     return true;
   }
 
-  bool is_part_bounded(const planner::Episode& episode, const LeastPeaks& peaks, const PartProof& part) {
-    if (part.bound_ps == 0) return true;
-    std::vector<std::int64_t> prices = {0};
-    for (const std::int64_t price : part.prices) {
-      if (price <= prices.back() || price > kMostPrice || prices.size() > kMostPrices)
-        return fail("the prices do not ascend, or there are too many");
-      prices.push_back(price);
+  bool is_part_bounded(const planner::Problem& problem, std::size_t i, const LeastPeaks& peaks) {
+    const PartProof& part = c_.parts[i];
+    if (!is_well_formed(part)) return false;
+    const planner::Episode& here = problem.episodes[i];
+    const std::int64_t max_entries = std::min(part.entries, kMostEntries - entries_);
+    PathCheck check;
+    if (part.sides.size() == 1 && part.sides[0].forward_share == 0) {
+      check = look_on_side(here, peaks, part, max_entries);
+    } else {
+      if (problem.forward_episodes.empty()) return fail("the certificate names a side that the step does not have");
+      const Sides sides = fitting_sides(here, problem.forward_episodes[i], c_.room_bytes);
+      if (part.sides.size() == 1) {
+        const planner::Episode side = mixed(sides, part.sides[0].forward_share);
+        check = look_on_side(side, find_least_peaks(side), part, max_entries);
+      } else {
+        check =
+            look_for_path(sides, part.sides,
+                          {.room_bytes = c_.room_bytes, .target_ps = part.bound_ps - 1, .max_entries = max_entries});
+      }
     }
-    const TimeLines lines(episode, peaks, c_.room_bytes, std::move(prices));
-    const PathCheck check = look_for_path(episode, peaks, lines,
-                                          {.room_bytes = c_.room_bytes,
-                                           .target_ps = part.bound_ps - 1,
-                                           .max_entries = std::min(part.entries, kMostEntries - entries_),
-                                           .unit_bytes = part.unit_bytes,
-                                           .ring = part.ring});
     entries_ += check.entries;
     if (check.answer == PathAnswer::kFound)
       return fail(
@@ -142,6 +149,34 @@ class Check {
     if (check.answer == PathAnswer::kTooManyEntries)
       return fail(fmt::format("the check is not over after the {} entries that the certificate allows", check.entries));
     return true;
+  }
+
+  bool is_well_formed(const PartProof& part) {
+    if (part.sides.empty() || part.sides.size() > kMostSides)
+      return fail("a part of the certificate has no sides, or too many");
+    for (const SideHints& side : part.sides) {
+      if (side.forward_share < 0 || side.forward_share > kShares)
+        return fail("a side of the certificate is no mixture of the two that there are");
+      std::int64_t before = 0;
+      for (const std::int64_t price : side.prices) {
+        if (price <= before || price > kMostPrice || side.prices.size() > kMostPrices)
+          return fail("the prices do not ascend, or there are too many");
+        before = price;
+      }
+    }
+    return true;
+  }
+
+  PathCheck look_on_side(const planner::Episode& side, const LeastPeaks& peaks, const PartProof& part,
+                         std::int64_t max_entries) const {
+    const SideHints& hints = part.sides[0];
+    const TimeLines lines(side, peaks, c_.room_bytes, from_zero(hints.prices));
+    return look_for_path(side, peaks, lines,
+                         {.room_bytes = c_.room_bytes,
+                          .target_ps = part.bound_ps - 1,
+                          .max_entries = max_entries,
+                          .unit_bytes = hints.unit_bytes,
+                          .ring = hints.ring});
   }
 
   const Certificate& c_;

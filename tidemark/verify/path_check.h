@@ -5,7 +5,7 @@
 #include "tidemark/planner/problem.h"
 #include "tidemark/verify/least_peaks.h"
 #include "tidemark/verify/time_lines.h"
-#include "tidemark/verify/unit_ring.h"
+#include "tidemark/verify/way_bounds.h"
 
 namespace tidemark::verify {
 
@@ -13,14 +13,6 @@ namespace tidemark::verify {
 // first over all ways to go on, each told by its peak and its time. A way is left out only when another is no worse in
 // both, when it goes above the room, or when it and the least that the way to it can take go above the target. What is
 // left at the first state is a path; nothing left is a proof that there is none.
-
-struct PathQuestion {
-  std::int64_t room_bytes = 0;
-  std::int64_t target_ps = 0;
-  std::int64_t max_entries = 0;  // ways looked at
-  std::int64_t unit_bytes = 0;   // also bound ways by whole units of that size (whole_units.h); 0: not
-  RingHint ring = {};            // also by residues (unit_ring.h); without a unit: not
-};
 
 enum class PathAnswer : std::uint8_t { kNone, kFound, kTooManyEntries };
 

@@ -17,6 +17,12 @@ Int128 cost_of(const planner::Arc& arc, std::int64_t price) {
 
 }  // namespace
 
+std::vector<std::int64_t> from_zero(const std::vector<std::int64_t>& prices) {
+  std::vector<std::int64_t> all = {0};
+  all.insert(all.end(), prices.begin(), prices.end());
+  return all;
+}
+
 TimeLines::TimeLines(const planner::Episode& episode, const LeastPeaks& peaks, std::int64_t room_bytes,
                      std::vector<std::int64_t> prices)
     : prices_(std::move(prices)) {

@@ -25,6 +25,9 @@ inline constexpr Int128 kFar = static_cast<Int128>(1) << 123;
 
 inline Int128 scaled(std::int64_t ps) { return static_cast<Int128>(ps) << kPriceBits; }
 
+// With the price of nothing before them, as TimeLines wants them.
+std::vector<std::int64_t> from_zero(const std::vector<std::int64_t>& prices);
+
 class TimeLines {
  public:
   // Requires: prices ascend, from 0, up to kMostPrice.

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tidemark/planner/problem.h"
+#include "tidemark/verify/certificate.h"
+#include "tidemark/verify/path_check.h"
+#include "tidemark/verify/sides.h"
+
+namespace tidemark::certify {
+
+// The proof of a bound for one part of a step, by trying the check with hints of several kinds: on the graph as it is,
+// and where what the program parks in the forward counts, too, on that side alone, on the mixture whose bound is
+// highest, and on both at once. The first that comes to its end without a way below the bound is the proof.
+class PartProver {
+ public:
+  PartProver(const planner::Problem& problem, std::size_t episode, std::int64_t room_bytes, std::int64_t max_entries);
+
+  // Fills in the rest of a part that has its bound. kFound: what the check knows of the part has a way below it.
+  verify::PathAnswer prove(verify::PartProof& part) const;
+
+ private:
+  verify::PathAnswer prove_alone(const planner::Episode& side, std::int64_t forward_share,
+                                 verify::PartProof& part) const;
+  verify::PathAnswer prove_both(std::int64_t middle_share, verify::PartProof& part) const;
+
+  const planner::Episode& here_;
+  const planner::Episode* forward_ = nullptr;
+  verify::Sides sides_;  // where there are two
+  std::int64_t room_bytes_;
+  std::int64_t max_entries_;
+};
+
+}  // namespace tidemark::certify
