@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "../support/random_training.h"
 #include "brute_force.h"
 #include "step_cost.h"
 #include "tidemark/base/error.h"
+#include "tidemark/cost/step_cost.h"
+#include "tidemark/device/catalog.h"
 #include "tidemark/plan/legality.h"
+#include "tidemark/planner/prepared.h"
 #include "tidemark/zoo/record.h"
 
 namespace tidemark::planner {
@@ -103,6 +107,26 @@ TEST(Planner, PlansARealModel) {
       EXPECT_EQ(plan_step(step, cost, wishes).plan, result.plan);
     }
   }
+}
+
+// Fragments of the cache come and go with the plan, but more room never costs more time.
+TEST(Planner, MoreReservedBytesNeverCostMore) {
+  const step::Step step =
+      zoo::record(zoo::find_model("gpt2")->config, {.batch = 8, .sequence = 64, .target = nn::Target::kCuda});
+  const cost::StepCost cost = cost::price_step(step, device::find_device("t4"));
+  const PreparedStep prepared(step, cost, {.against = Against::kReserved});
+  const std::int64_t least = prepared.smallest().peak_bytes;
+  const std::int64_t whole = prepared.none().peak_bytes;
+  std::int64_t last_ps = std::numeric_limits<std::int64_t>::max();
+  for (int i = 0; i <= 24; ++i) {
+    const std::int64_t room = least + (whole - least) * i / 24;
+    const PlanResult result = prepared.plan(room, PlannerOptions().max_work);
+    ASSERT_FALSE(result.termination == Termination::kLimit || result.termination == Termination::kInfeasible) << i;
+    EXPECT_LE(result.peak_bytes, room);
+    EXPECT_LE(result.recompute_ps, last_ps) << i;
+    last_ps = result.recompute_ps;
+  }
+  EXPECT_EQ(last_ps, 0);
 }
 
 }  // namespace

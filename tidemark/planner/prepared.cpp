@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "tidemark/planner/convex.h"
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/ordered.h"
 
@@ -69,11 +70,7 @@ class Search {
     std::int64_t model_budget = room_bytes_;
     bool is_first = true;
     for (int i = 0; i < kTries; ++i) {
-      const std::int64_t left = std::max<std::int64_t>(max_work_ - result_.statistics.work, max_work_ / kShareOfOrder);
-      const Solution solution = solver.solve({.budget_bytes = model_budget, .max_work = left});
-      result_.statistics.work += solution.statistics.work;
-      result_.statistics.passes += solution.statistics.passes;
-      result_.statistics.longest_list = std::max(result_.statistics.longest_list, solution.statistics.longest_list);
+      const Solution solution = solve(model_budget);
       if (is_first) result_.bound_ps = is_whole_ ? solution.bound_ps : 0;
       if (is_first && is_whole_ && solution.end == SolveEnd::kInfeasible) return infeasible();
       if (solution.paths.empty()) break;
@@ -85,6 +82,10 @@ class Search {
         break;
       }
       is_first = false;
+      if (p_.options().against == Against::kReserved) {
+        walk_down();
+        break;
+      }
       model_budget -= judged.peak_bytes - room_bytes_;
     }
     if (!is_first && p_.can_order()) return settle();
@@ -95,6 +96,40 @@ class Search {
       return;
     }
     infeasible();
+  }
+
+  Solution solve(std::int64_t model_budget) {
+    const std::int64_t left = std::max<std::int64_t>(max_work_ - result_.statistics.work, max_work_ / kShareOfOrder);
+    Solution solution = p_.solver().solve({.budget_bytes = model_budget, .max_work = left});
+    result_.statistics.work += solution.statistics.work;
+    result_.statistics.passes += solution.statistics.passes;
+    result_.statistics.longest_list = std::max(result_.statistics.longest_list, solution.statistics.longest_list);
+    return solution;
+  }
+
+  // Fragments of a cache come on top of the model. The first of its budgets, from large to small, whose plan fits with
+  // them; the budgets are the step's own and not this one's, so that more room never ends at a smaller one: a coarse
+  // row of them, then a fine one up to the next coarse.
+  void walk_down() {
+    constexpr std::int64_t kCoarse = 64;
+    constexpr std::int64_t kFine = 16;
+    const std::int64_t range = std::max<std::int64_t>(p_.none().peak_bytes - floor_bytes_, 1);
+    const auto at = [&](std::int64_t i) {
+      return floor_bytes_ + static_cast<std::int64_t>(static_cast<Int128>(range) * i / (kCoarse * kFine));
+    };
+    const auto fits = [&](std::int64_t i) {
+      const Solution solution = solve(at(i));
+      if (solution.paths.empty()) return false;
+      const Judged judged = p_.judge(plan_of(p_.space(), p_.solver().problem(), solution.paths));
+      result_.statistics.work += p_.replay_work();
+      note(judged);
+      return judged.peak_bytes <= room_bytes_;
+    };
+    std::int64_t coarse = kCoarse;
+    while (coarse > 0 && at(coarse * kFine) > room_bytes_) --coarse;
+    while (coarse > 0 && result_.statistics.work < max_work_ && !fits(coarse * kFine)) --coarse;
+    for (std::int64_t i = (coarse + 1) * kFine - 1; i > coarse * kFine && result_.statistics.work < max_work_; --i)
+      if (at(i) <= room_bytes_ && fits(i)) return;
   }
 
   // All paths of the model, cheapest first, until a replay agrees with one.
