@@ -83,7 +83,7 @@ class Search {
       }
       is_first = false;
       if (p_.options().against == Against::kReserved) {
-        walk_down();
+        halve_down();
         break;
       }
       model_budget -= judged.peak_bytes - room_bytes_;
@@ -107,29 +107,29 @@ class Search {
     return solution;
   }
 
-  // Fragments of a cache come on top of the model. The first of its budgets, from large to small, whose plan fits with
-  // them; the budgets are the step's own and not this one's, so that more room never ends at a smaller one: a coarse
-  // row of them, then a fine one up to the next coarse.
-  void walk_down() {
-    constexpr std::int64_t kCoarse = 64;
-    constexpr std::int64_t kFine = 16;
+  // Fragments of a cache come on top of the model: halves the budgets of the model down to one whose plan fits with
+  // them and the next whose plan does not. They are the step's own and not this one's, and what fits a budget fits any
+  // larger one, so that more room never ends lower.
+  void halve_down() {
+    constexpr std::int64_t kParts = 1024;
     const std::int64_t range = std::max<std::int64_t>(p_.none().peak_bytes - floor_bytes_, 1);
-    const auto at = [&](std::int64_t i) {
-      return floor_bytes_ + static_cast<std::int64_t>(static_cast<Int128>(range) * i / (kCoarse * kFine));
-    };
-    const auto fits = [&](std::int64_t i) {
-      const Solution solution = solve(at(i));
+    const auto fits = [&](std::int64_t part) {
+      const std::int64_t model_budget =
+          floor_bytes_ + static_cast<std::int64_t>(static_cast<Int128>(range) * part / kParts);
+      if (model_budget > room_bytes_) return false;
+      const Solution solution = solve(model_budget);
       if (solution.paths.empty()) return false;
       const Judged judged = p_.judge(plan_of(p_.space(), p_.solver().problem(), solution.paths));
       result_.statistics.work += p_.replay_work();
       note(judged);
       return judged.peak_bytes <= room_bytes_;
     };
-    std::int64_t coarse = kCoarse;
-    while (coarse > 0 && at(coarse * kFine) > room_bytes_) --coarse;
-    while (coarse > 0 && result_.statistics.work < max_work_ && !fits(coarse * kFine)) --coarse;
-    for (std::int64_t i = (coarse + 1) * kFine - 1; i > coarse * kFine && result_.statistics.work < max_work_; --i)
-      if (at(i) <= room_bytes_ && fits(i)) return;
+    std::int64_t low = 0;
+    std::int64_t high = kParts;
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (fits(middle) ? low : high) = middle;
+    }
   }
 
   // All paths of the model, cheapest first, until a replay agrees with one.
