@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -131,9 +133,9 @@ CostOf price(nb::handle_t<Step> step, device::Device device, std::int64_t ranks,
   return {nb::borrow(step), std::move(device), std::move(cost)};
 }
 
-CostOf price_by_name(nb::handle_t<Step> step, const std::string& device, std::int64_t ranks,
+CostOf price_by_name(nb::handle_t<Step> step, const std::filesystem::path& device, std::int64_t ranks,
                      std::int64_t ranks_per_node) {
-  return price(step, device::find_device(device), ranks, ranks_per_node);
+  return price(step, device::find_device(device.string()), ranks, ranks_per_node);
 }
 
 }  // namespace

@@ -79,6 +79,8 @@ def calibrate(
         raise ValueError(f"calibrate: {str(target)!r} is a folder; expected a file, such as {str(target / 'my-machine.json')!r}")
     if not target.absolute().parent.is_dir():
         raise ValueError(f"calibrate: there is no folder {str(target.absolute().parent)!r} for the file {target.name!r}; try: make it first")
+    if name is not None and not isinstance(name, str):
+        raise ValueError(f"calibrate: name is {name!r:.80}; expected a text, or nothing for the file's own name")
     if device not in ("cpu", "cuda"):
         raise ValueError(f"calibrate: device is {device!r}; expected 'cpu' or 'cuda'")
     if device != "cpu" and not torch.cuda.is_available():
@@ -248,8 +250,13 @@ def _write_workspace(step: Step, kinds: dict, path: Path) -> None:
             self.dtype, self.size, self.stride = getattr(torch, layout.dtype), layout.shape, layout.stride
             self.extent, self.ones = extent_of(step, tensor), 0
 
+    target = Path(f"{path}.workspace.jsonl")
+    rows = _core.WorkspaceTable.load(target).rows if target.exists() else []  # of other steps, and of an earlier run
+    known = {key for key, *_ in rows}
     listed, keys = [], []
     for key, op in kinds.items():
+        if key in known:
+            continue
         try:
             call = OpCall(op, "cpu")
             made = [Given(t) for t in op.inputs]
@@ -259,12 +266,13 @@ def _write_workspace(step: Step, kinds: dict, path: Path) -> None:
             continue
         listed.append((call.func, [], call.named_arguments(made)))
         keys.append(key)
-    rows = []
+    if target.exists() and not listed:
+        return
     for number, (plain, watched) in workspace.run_ops(listed).items():
         rows.append((keys[number], [tuple(s) for s in plain], False))
         if watched != plain:
             rows.append((keys[number] + " watched", [tuple(s) for s in watched], False))
-    _core.WorkspaceTable(rows, device="cpu").save(f"{path}.workspace.jsonl")
+    _core.WorkspaceTable(sorted(rows), device="cpu").save(target)
 
 
 class _Bar:

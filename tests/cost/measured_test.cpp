@@ -39,8 +39,8 @@ Step relu_and_neg() {
 
 constexpr std::int64_t kUs = 1'000'000;
 
-// Rows of shapes that the step does not have. The launch is what the one of four with the least work took beyond that:
-// 1 us, where 4 ns are modelled. What is left of the others over what is modelled: 2000 / 1000 us, 3000 / 1000 us and
+// Rows of shapes that the step does not have. The launch is what the only one with next to no work took beyond that: 1
+// us, where 4 ns are modelled. What is left of the others over what is modelled: 2000 / 1000 us, 3000 / 1000 us and
 // 20000 / 4000 us, which are 2, 3 and 5 with the weights 1, 1 and 4: half of the weight is reached at 5. The relu has a
 // row of its own name, which says 2.
 std::vector<device::MeasuredOp> rows_of_other_shapes() {
@@ -97,6 +97,17 @@ TEST(Measured, TinyOpsSayNothingAboutLargeOnes) {
   EXPECT_EQ(cost.ops[0].total_ps, 64'008 * kUs);  // 64 MB at 1 GB/s, and what a sum takes beside its 1,000 bytes
   EXPECT_EQ(cost.ops[0].launch_ps, 8 * kUs);
   EXPECT_EQ(cost.ops[0].spread_ps, 32'004 * kUs);
+}
+
+// A table of large ops says nothing about launches: they stay what the file says, however far off the model is.
+TEST(Measured, LargeOpsSayNothingAboutLaunches) {
+  const Step step = relu_and_neg();
+  device::Device device = slow_cpu();
+  device.launch_floor_ns.value = 3000;
+  device.measured = {{"aten.exp.default(a){}", 1500 * kUs, 0, "stream float32 bytes1000000"}};
+  EXPECT_EQ(price_step(step, device).ops[1].total_ps, 5 * kUs);  // 3 + 2
+  device.kind = device::DeviceKind::kCuda;
+  EXPECT_EQ(price_step(step, device).ops[1].spread_ps, kUs / 2);  // a tenth, as without a table
 }
 
 // What was learned at 1 MB, twice what is modelled, is a guess at 64 MB, where no cache may hold it, and none at 2 MB.
@@ -170,7 +181,7 @@ TEST(Measured, RowsWithoutWorkTeachWhatTheStepShares) {
   const StepCost cost = price_step(step, device);
   EXPECT_EQ(cost.ops[0].source, TimeSource::kMeasured);
   EXPECT_EQ(cost.ops[0].total_ps, 7 * kUs);
-  EXPECT_EQ(cost.ops[1].total_ps, 7 * kUs);  // 2 us, and as much as the other took beyond its own 2
+  EXPECT_EQ(cost.ops[1].total_ps, 2 * kUs);  // that one has too much work to say what a launch is
 }
 
 // A row of the step's own says how long its op takes, whatever words stand in it.

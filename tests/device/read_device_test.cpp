@@ -166,6 +166,17 @@ TEST(ReadDevice, ANetworkAndAMeasuredStreamAreOptional) {
   EXPECT_THAT(error_of(json.dump()), HasSubstr("network"));
 }
 
+// What is told apart by it must be known; other vendors have names.
+TEST(ReadDevice, ACudaDeviceHasAComputeCapability) {
+  for (const char* bad : {"hopper", "sm_90", "nan", "9", "9.", ".0", "9.0a", "900.0", "-9.0"})
+    EXPECT_THAT(error_with("/generation", bad), HasSubstr("the compute capability cannot be read")) << bad;
+  EXPECT_EQ(error_with("/generation", "12.1"), "accepted");
+  Json json = valid();
+  json["kind"] = "rocm";
+  json["generation"] = "gfx942";
+  EXPECT_EQ(error_of(json.dump()), "accepted");
+}
+
 TEST(ReadDevice, MatrixUnitsAreFasterOrLeftOut) {
   Json json = valid();
   json["matrix_flops"] = Json::parse(R"({"float32": [40000000000000, "s"]})");

@@ -102,7 +102,9 @@ Machine make_machine(const Device& device, const Constants& constants) {
   const auto float32 = static_cast<std::size_t>(Precision::kFloat32);
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {
     // What the device does not have runs in float32 at best, and float64 at half of that.
-    const std::size_t from = device.peak_flops[i] ? i : float32;
+    const bool is_there =
+        static_cast<Precision>(i) == Precision::kTf32 ? device.rounds_convolutions() : device.peak_flops[i].has_value();
+    const std::size_t from = is_there ? i : float32;
     const auto precision = static_cast<Precision>(from);
     Rate& rate = machine.rates[i];
     rate.unit = unit_of(device, machine.generation, precision);

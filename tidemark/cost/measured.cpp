@@ -19,8 +19,9 @@ namespace {
 constexpr std::size_t kFewestRows = 3;
 constexpr double kPsPerS = 1e12;
 
-// One row of so many says what a launch is: those with the least work.
-constexpr std::size_t kSmallOf = 4;
+// A row says what a launch is when it is modelled to take no longer beside it than the device file has for one, or
+// this.
+constexpr double kSmallPs = 1e6;
 // How many launches it must be modelled to take beside its own, to say how good the model is.
 constexpr double kManyLaunches = 4;
 
@@ -131,12 +132,11 @@ class Fitter {
 
   void fit_launch(Machine& machine) {
     launch_ps_ = machine.launch_s * kPsPerS;
-    if (points_.empty()) return;
-    std::vector<Point> points = points_;
-    std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.own_ps < b.own_ps; });
     std::vector<Ratio> launches;
-    for (std::size_t i = 0; i * kSmallOf < points.size(); ++i)
-      launches.push_back({std::max(0.0, points[i].took_ps - points[i].own_ps), 1});
+    for (const Point& point : points_)
+      if (point.own_ps <= std::max(launch_ps_, kSmallPs))
+        launches.push_back({std::max(0.0, point.took_ps - point.own_ps), 1});
+    if (launches.empty()) return;
     launch_ps_ = middle_of(std::move(launches)).value;
     machine.launch_s = launch_ps_ / kPsPerS;
   }

@@ -53,7 +53,8 @@ struct TableFit {
 };
 
 // Rows that say what their op asked of the device teach whatever the step is, others where the step has such an op.
-// - A launch is the median of what the quarter of rows with the least work took beyond it, a view the median of views.
+// - A launch is the median of what rows took beyond their work whose work is no more than a launch; a view that of
+// views.
 // - Each family is scaled by the median of measured over modelled, weighted by what is modelled, of at least three
 // rows;
 //   only rows that are modelled to take several launches say something here.

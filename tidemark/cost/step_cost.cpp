@@ -284,6 +284,7 @@ class Pricer {
       };
       const auto own_ps = static_cast<double>(time.total_ps - time.launch_ps);
       const bool is_far =
+          fit.most_own_ps > 0 &&
           own_ps / machine_.scale[static_cast<std::size_t>(cost_.family.back())] > kFarAbove * fit.most_own_ps;
       const double error = is_far ? std::max(fit.error, options_.constants.guess_error) : fit.error;
       time.compute_ps = scaled(time.compute_ps);
@@ -414,8 +415,9 @@ double model_flops_utilisation(const StepCost& cost, const device::Device& devic
   for (std::size_t i = 0; i < cost.flops_by_precision.size(); ++i) {
     // What the device does not have is priced at the rate of float32.
     const auto precision = static_cast<device::Precision>(i);
-    const auto& peak =
-        device.peak(precision) ? device.product_peak(precision) : device.product_peak(device::Precision::kFloat32);
+    const bool is_there =
+        precision == device::Precision::kTf32 ? device.rounds_convolutions() : device.peak(precision).has_value();
+    const auto& peak = device.product_peak(is_there ? precision : device::Precision::kFloat32);
     seconds += static_cast<double>(cost.flops_by_precision[i]) / static_cast<double>(peak->value);
   }
   return seconds * kPsPerS / static_cast<double>(cost.step_ps);

@@ -212,8 +212,17 @@ class OpReader {
     if (queries == 0 || keys == 0) return;
     // The first `square` queries see half of as many keys, later ones all of them.
     const double square = std::min(queries, keys);
-    const double seen = square * std::min((square + kCausalBlock) / 2, keys) + (queries - square) * keys;
+    double seen = square * std::min((square + kCausalBlock) / 2, keys) + (queries - square) * keys;
+    // Where the last query sees the last key: all queries see the keys before the square, or the first ones see none.
+    if (ends_together()) seen = square * std::min(keys - square + (square + kCausalBlock) / 2, keys);
     work_.skipped_flops = static_cast<std::int64_t>(static_cast<double>(work_.flops) * (1 - seen / (queries * keys)));
+  }
+
+  // The mask of the lower right corner.
+  bool ends_together() const {
+    const ArgValue* mask = argument("custom_mask_type");
+    const auto* kind = mask == nullptr ? nullptr : std::get_if<std::int64_t>(&mask->value);
+    return kind != nullptr && *kind == 2;
   }
 
   bool is_causal() const {

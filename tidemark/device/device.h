@@ -92,6 +92,8 @@ struct Device {
     const auto& matrix = matrix_flops[static_cast<std::size_t>(precision)];
     return matrix ? matrix : peak(precision);
   }
+  // Whether libraries round float32 convolutions to tf32 unless they are told not to: cuDNN does.
+  bool rounds_convolutions() const { return kind == DeviceKind::kCuda && peak(Precision::kTf32).has_value(); }
   // Requires: a key of `sources`.
   const std::string& source_text(std::string_view key) const;
 

@@ -161,6 +161,16 @@ bool is_plain_name(std::string_view name) {
   });
 }
 
+// "9.0", "12.1": one or two digits, a dot, one digit.
+bool is_capability(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  const auto are_digits = [](std::string_view part) {
+    return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  return dot != std::string_view::npos && dot <= 2 && text.size() == dot + 2 && are_digits(text.substr(0, dot)) &&
+         are_digits(text.substr(dot + 1));
+}
+
 class Reader {
  public:
   Reader(const Json& json, const std::string& name) : name_(name), fields_(json, name) {}
@@ -176,6 +186,9 @@ class Reader {
     read_aliases(d);
     d.kind = fields_.word<DeviceKind>("kind", kDeviceKindNames);
     d.generation = fields_.text("generation");
+    if (d.kind == DeviceKind::kCuda && !is_capability(d.generation))
+      refuse(fields_.at("generation"), "the compute capability cannot be read", "a number such as \"9.0\"",
+             shown(fields_.get("generation")), "NVIDIA's list of CUDA GPUs has it");
     d.memory_type = fields_.word<MemoryType>("memory_type", kMemoryTypeNames);
     d.memory_bytes = fields_.figure("memory_bytes", kMemoryBytes);
     d.bandwidth_bytes_per_s = fields_.figure("bandwidth_bytes_per_s", kBandwidth);
@@ -221,7 +234,7 @@ class Reader {
     for (std::size_t i = 0; i < kPrecisionNames.size(); ++i)
       if (d.matrix_flops[i] && (!d.peak_flops[i] || d.matrix_flops[i]->value <= d.peak_flops[i]->value))
         refuse(fields_.at("matrix_flops"),
-               fmt::format("the figure for {} is not above that of peak_flops", kPrecisionNames[i]),
+               fmt::format("the figure for {} is not above that of peak_flops, or there is none", kPrecisionNames[i]),
                "what matrix units do where other work runs at a lower peak", {},
                "leave it out where there is one peak for both");
   }

@@ -249,6 +249,7 @@ std::string plan_text(const PlanReport& report, const Style& style) {
   if (result.own)
     figures.row({"its own model", fmt::format("{} says {}", planner::name_of(report.method), own_text(*result.own))});
   text += figures.text(2);
+  for (const std::string& note : report.cost.notes) text += "  note: " + wrap(note, 8);
   text += advice(report);
   if (!result.plan.units.empty()) {
     text += "\n" + style.heading(result.termination == Termination::kInfeasible ? "the smallest plan checkpoints"
@@ -297,6 +298,7 @@ Json plan_json(const PlanReport& report) {
             {"recompute", total_json(result.recompute)},
             {"step_ops_ms", ms(report.cost.all.time_ps)},
             {"step_ops", total_json(report.cost.all)},
+            {"notes", report.cost.notes},
             {"unpriced", unpriced_json(*report.step, report.cost.unpriced)},
             {"recomputed_unpriced", unpriced_json(*report.step, result.unpriced)},
             {"units", static_cast<std::int64_t>(result.plan.units.size())},

@@ -119,6 +119,7 @@ struct SacReport {
   ModuleOperators operators;
   std::optional<cost::Total> total;  // PyTorch's estimators tell no intervals
   std::vector<cost::UnpricedOp> unpriced;
+  std::vector<std::string> notes;
   GreedyOrder order;
   TradeOff trade_off;
   Frontier frontier;
@@ -139,6 +140,7 @@ SacReport report_on(const step::Step& step, const SacOptions& options, const OpT
     for (const Operator& o : report.operators.operators) ops.push_back(o.op);
     report.total = cost::total_of(*times.own, ops);
     report.unpriced = cost::unpriced_of(step, *times.own, ops);
+    report.notes = times.own->notes;
   }
   return report;
 }
@@ -239,6 +241,7 @@ std::string text_of(const SacReport& report, const step::Step& step, const SacOp
     text += fmt::format("  call {} of {}; --call shows another\n", options.call, report.call_count);
   text += "  " + (report.total ? wrap(total_text(*report.total), 2)
                                : "times of PyTorch's estimator, all modelled, which tells no interval\n");
+  for (const std::string& note : report.notes) text += "  note: " + wrap(note, 8);
   text += operator_table(report);
   text += unpriced_text(step, report.unpriced, console.style());
   text += console.heading("given up in greedy order, added up") + "\n" + trade_off_table(report);
@@ -258,6 +261,7 @@ Json json_of(const SacReport& report, const step::Step& step, const SacOptions& 
                {"calls", report.call_count},
                {"device", options.device},
                {"cost", options.cost},
+               {"notes", report.notes},
                {"rules", kRulesNames[static_cast<std::size_t>(rules_of(options))]},
                {"total_bytes", all.total_bytes},
                {"total_ms", all.total_ms},

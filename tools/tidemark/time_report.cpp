@@ -189,8 +189,9 @@ std::string overview_text(const TimeReport& report) {
   if (items.count > 0 && c.step_ps > 0)
     table.row({fmt::format("{}/s", items.name), fmt::format("{:.4g}", per_second(items.count, c.step_ps))});
   table.row({"MFU", fmt::format("{:.1f} %", 100 * cost::model_flops_utilisation(c, report.device))});
-  for (const std::string& note : c.notes) table.row({"note", note});
-  return table.text(2);
+  std::string text = table.text(2);
+  for (const std::string& note : c.notes) text += "  note: " + wrap(note, 8);
+  return text;
 }
 
 // What most of an op's time is spent on.

@@ -83,9 +83,19 @@ def _plain_name(name: str) -> str:
 
 
 def _machine_text(device: str) -> str:
-    where = platform.processor() or platform.machine() if device == "cpu" else torch.cuda.get_device_name()
+    where = _cpu_name() if device == "cpu" else torch.cuda.get_device_name()
     threads = f", {_threads_text()}" if device == "cpu" else ""
     return f"measured by tidemark.calibrate with torch {torch.__version__} on {where}{threads}"
+
+
+def _cpu_name() -> str:
+    """As the system has it: Python's own name is often that of the architecture alone."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    except (OSError, IndexError):
+        names = []
+    return names[0] if names and names[0] else platform.processor() or platform.machine()
 
 
 def _threads_text() -> str:

@@ -32,7 +32,7 @@ class OpCall:
                 if not argument.has_default_value():
                     raise TypeError(f"{op.name} has no {argument.name}")
                 continue
-            value = _template(op.args[argument.name], "[]" in str(argument.type).split("=")[0], device)
+            value = _template(op.args[argument.name], "List[" in str(argument.type), device)
             if argument.kwarg_only or len(self._args) < position:
                 self._kwargs[argument.name] = value
             else:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _BETWEEN_BYTES = 4 << 20
 _ALL_BYTES = 256 << 20
 _WARM_BYTES = 1 << 20  # of a step, that a core's own caches hold
-_ROUNDS = (5, 25)  # at least, at most
+_LONG_BYTES = 32 << 20  # the same, for a step whose ops are long and go through more
+_LONG_OP_NS = 5_000_000  # from which on it is stood for by that
+_ROUNDS = (3, 25)  # at least, at most
 _SECONDS = 20.0  # after which the least is enough
 _WARM_UP = 2
 _LENGTHS = (2, 18)  # ops of a region: the difference tells what their saves cost
@@ -69,7 +71,10 @@ class Between:
     def __init__(self, device: str, step: Step | None = None, run: Rerun | None = None) -> None:
         self._works: set[int] = _works_of(step) if step is not None and device == "cpu" else set()
         self.is_nothing = bool(self._works) and step is not None and _core.simulate(step).peak_bytes <= _WARM_BYTES
-        self._walk = self._ops(run) if self._works and run is not None else self._scratch(device)
+        self._walk = self._scratch(device, _BETWEEN_BYTES)
+        if self._works and run is not None:
+            is_long = self._mean_ns(run) > _LONG_OP_NS
+            self._walk = self._scratch(device, _LONG_BYTES) if is_long else self._ops(run)
 
     def __call__(self) -> None:
         with torch.no_grad():
@@ -77,6 +82,11 @@ class Between:
 
     def close(self) -> None:
         self._walk.close()
+
+    def _mean_ns(self, run: Rerun) -> int:
+        with torch.no_grad():
+            times = run.once()
+        return sum(times.get(op, 0) for op in self._works) // len(self._works)
 
     def _ops(self, run: Rerun) -> Generator[None, None, None]:
         while True:
@@ -91,8 +101,8 @@ class Between:
             walk.close()
 
     @staticmethod
-    def _scratch(device: str) -> Generator[None, None, None]:
-        parts = torch.zeros(_ALL_BYTES, dtype=torch.uint8, device=device).split(_BETWEEN_BYTES)
+    def _scratch(device: str, bytes: int) -> Generator[None, None, None]:
+        parts = torch.zeros(_ALL_BYTES, dtype=torch.uint8, device=device).split(bytes)
         while True:
             for part in parts:
                 part.add_(1)
@@ -278,16 +288,17 @@ class _Program:
                 last = self._calls[op]
                 pause()
 
-        # Each once before it counts: in a loop of training, what began a pass in the last step is all there is since.
-        for _ in range(2):
+        # Where nothing leaves the caches, each once before it counts: in a loop of training, the same ran just before.
+        times_each = 2 if pause.is_nothing else 1
+        for _ in range(times_each):
             took = self._own_step(pause.before)
-        for _ in range(2):
+        for _ in range(times_each):
             twice = self._own_step(lambda x: pause.before(pause.before(x)))
         # A forward is Python's after each op, as it is after a pause. A backward is not: the hooks that pause it are nothing a
         # step has, and cost what pausing twice costs more.
         took["backward"] -= twice["backward"] - took["backward"]
         with torch.no_grad():
-            for _ in range(2):
+            for _ in range(times_each):
                 times = self._rerun.once(before_op)
         for op, ns in times.items():
             took[self._kinds[op]] -= max(0, ns - self._call)
@@ -309,12 +320,12 @@ class _Pause:
     """Lets something pass through the caches, and a clock that does not count it."""
 
     def __init__(self, device: str, now: Clock, between: Between) -> None:
-        self._between = between
+        self._between, self.is_nothing = between, between.is_nothing
         self._now, self._wait = now, torch.cuda.synchronize if device != "cpu" else None
         self._paused_ns = 0
 
     def __call__(self, *_: Any) -> None:
-        if self._between.is_nothing:
+        if self.is_nothing:
             return
         start = self._now()
         self._between()
@@ -324,7 +335,7 @@ class _Pause:
 
     def before(self, x: torch.Tensor) -> torch.Tensor:
         """Pauses here, and in backward before the ops that made x."""
-        if self._between.is_nothing:
+        if self.is_nothing:
             return x
         start = self._now()
         if x.requires_grad and not x.is_leaf:
