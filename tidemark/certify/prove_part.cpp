@@ -19,6 +19,7 @@ using verify::PathAnswer;
 
 constexpr std::int64_t kFewEntries = 3'000'000;
 constexpr std::int64_t kManyEntries = 40'000'000;
+constexpr std::int64_t kTwoSidedEntries = 20'000'000;  // which take longer each
 
 static_assert(verify::kShares == planner::kShares);
 
@@ -51,9 +52,14 @@ PathAnswer PartProver::prove(verify::PartProof& part) const {
     return PathAnswer::kNone;
   const PathAnswer by_both = prove_both(share, few, part);
   if (by_both != PathAnswer::kTooManyEntries) return by_both;
-  if (by_here == PathAnswer::kTooManyEntries && is_proved(prove_alone(here, part))) return PathAnswer::kNone;
-  if (by_forward == PathAnswer::kTooManyEntries && is_proved(prove_alone(forward, part))) return PathAnswer::kNone;
-  return prove_both(share, max_entries_, part);
+  // What one side has no way below for is proved there. Otherwise only both at once are left.
+  const std::int64_t many = std::min(max_entries_, kTwoSidedEntries);
+  for (const auto& [side, answer] : {std::pair(&here, by_here), std::pair(&forward, by_forward)}) {
+    if (answer != PathAnswer::kTooManyEntries) continue;
+    const verify::RingHint ring = choose_ring(side->episode, room_bytes_, part.bound_ps);
+    if (ring.unit_bytes > 0 && is_proved(look(*side, {.ring = ring}, many, part))) return PathAnswer::kNone;
+  }
+  return prove_both(share, many, part);
 }
 
 PartProver::Side::Side(planner::Episode of, std::int64_t share, std::int64_t room_bytes)
