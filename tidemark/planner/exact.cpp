@@ -311,9 +311,13 @@ EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& op
     return known;
   }
   // Where one side alone binds in parts, its cheapest path mostly fits the other, too.
-  const std::int64_t share = choose_share(sides, options.budget_bytes);
+  std::int64_t share = choose_share(sides, options.budget_bytes);
   if (share == 0 && is_solved_on(sides.here)) return known;
   if (share == kShares && is_solved_on(sides.forward)) return known;
+  if (share == 0 || share == kShares) {  // whole groups of the other one bind, too
+    share = std::clamp(share, kLittleShare, kShares - kLittleShare);
+    if (is_solved_on(mixture(sides.here, sides.forward, share))) return known;
+  }
   TwoSidesOptions both_options{.budget_bytes = options.budget_bytes,
                                .prices = find_prices(sides, options.budget_bytes, share)};
   const auto raise_bound_on = [&](const Episode& side, std::int64_t max_work) {

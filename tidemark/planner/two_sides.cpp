@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "tidemark/planner/arc_ways.h"
 #include "tidemark/planner/floors.h"
+#include "tidemark/planner/lattice.h"
 #include "tidemark/planner/narrow.h"
 #include "tidemark/planner/residues.h"
 #include "tidemark/planner/ways.h"
@@ -24,6 +26,7 @@ constexpr std::int64_t kFinestStep = 1 << 20;  // and at least
 constexpr std::int64_t kBackStep = 8;
 constexpr std::size_t kPricedForward = 0;  // of the views; the one that whole groups are bounded in
 constexpr std::int64_t kMaxCells = 20'000'000;
+constexpr std::int64_t kMaxLatticeWork = 200'000'000;
 constexpr std::int64_t kCellsPerEntry = 64;
 constexpr std::int64_t kLeastStep = 100'000;
 constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leaves nothing out
@@ -367,7 +370,7 @@ class Pass {
       if (v != kPricedForward || groups_ == nullptr || ps > target_) continue;
       enter();
       const std::int64_t all = groups_->to_group(j, room);
-      if (all == Convex::kNotEnough) {
+      if (all == Convex::kNotEnough || entry.ps + all + *more_ps > target_) {  // by how much is not known
         next_ = std::min(next_, target_ + 1);
         return false;
       }
@@ -664,6 +667,19 @@ class Search {
     result_.path = sides.widened(path);
   }
 
+  // Residues, or where there are none all sums of sizes.
+  std::unique_ptr<GroupBound> groups_for(const View& view, std::int64_t target) const {
+    const Bounds& bounds = bounds_[kPricedForward];
+    if (std::optional<Residues> residues =
+            Residues::make(view.episode, view.floors, budget_, bounds, {.max_cells = kMaxCells}))
+      return std::make_unique<Residues>(std::move(*residues));
+    if (std::optional<Lattice> lattice =
+            Lattice::make(view.episode, view.floors, budget_, bounds,
+                          {.target_ps = target, .max_cells = kMaxCells, .max_work = kMaxLatticeWork}))
+      return std::make_unique<Lattice>(std::move(*lattice));
+    return nullptr;
+  }
+
   // Whether everything up to the target was looked at.
   bool pass(const Narrow& narrowed, std::int64_t target, std::size_t width, std::int64_t max_work) {
     const std::vector<View> views = views_of(narrowed.sides);
@@ -671,14 +687,11 @@ class Search {
       raise_bound(std::max(target + 1, narrowed.next_ps));
       return true;
     }
-    std::optional<Residues> residues;
-    if (has_groups_)
-      residues = Residues::make(views[kPricedForward].episode, views[kPricedForward].floors, budget_,
-                                bounds_[kPricedForward], {.max_cells = kMaxCells});
-    Pass pass(narrowed.sides, views, budget_, residues ? &*residues : nullptr);
+    const std::unique_ptr<GroupBound> groups = has_groups_ ? groups_for(views[kPricedForward], target) : nullptr;
+    Pass pass(narrowed.sides, views, budget_, groups.get());
     const PassResult found = pass.run(target, width, max_work);
     result_.work += pass.work();
-    if (residues) result_.work += residues->take_work() / kCellsPerEntry;
+    if (groups) result_.work += groups->take_work() / kCellsPerEntry;
     ++result_.passes;
     result_.longest_list = std::max(result_.longest_list, static_cast<std::int64_t>(pass.longest()));
     if (found.path) take(narrowed.sides.widened(*found.path), sides_);
@@ -762,9 +775,8 @@ std::int64_t choose_share(const Sides& sides, std::int64_t budget_bytes) {
                        .bound_ps();
     return at->second;
   };
-  constexpr std::int64_t kLittle = kShares / 16;
-  if (bound_at(0) >= bound_at(kLittle)) return 0;
-  if (bound_at(kShares) >= bound_at(kShares - kLittle)) return kShares;
+  if (bound_at(0) >= bound_at(kLittleShare)) return 0;
+  if (bound_at(kShares) >= bound_at(kShares - kLittleShare)) return kShares;
   std::int64_t low = 0;
   std::int64_t high = kShares;
   while (high - low > kClose) {

@@ -69,6 +69,7 @@ TwoSidesResult find_cheapest(const Sides& sides, const TwoSidesOptions& options)
 // The episode whose bytes lie between those of the two sides, so many of kShares of the way to the forward's: what a
 // path comes to in it is at most the same mixture of its two peaks.
 inline constexpr std::int64_t kShares = 4096;
+inline constexpr std::int64_t kLittleShare = kShares / 16;
 Episode mixture(const Episode& episode, const Episode& forward, std::int64_t forward_share);
 
 // The share for which the mixture has about the highest bound by prices: there, bytes cost on both sides what they cost
