@@ -320,11 +320,7 @@ EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& op
   }
   TwoSidesOptions both_options{.budget_bytes = options.budget_bytes,
                                .prices = find_prices(sides, options.budget_bytes, share)};
-  const auto raise_bound_on = [&](const Episode& side, std::int64_t max_work) {
-    known.bound_ps = std::max(known.bound_ps, solve_on(side, max_work).bound_ps);
-  };
-  raise_bound_on(priced_forward(sides, both_options), left() / 2);
-  raise_bound_on(priced_here(sides, both_options), left() / 4);
+  known.bound_ps = std::max(known.bound_ps, solve_on(priced_forward(sides, both_options), left() / 2).bound_ps);
   both_options.max_work = left();
   both_options.bound_ps = known.bound_ps;
   TwoSidesResult both = find_cheapest(sides, both_options);

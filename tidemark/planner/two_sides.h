@@ -45,7 +45,7 @@ struct TwoSidesOptions {
   std::int64_t max_work = 0;            // entries
   std::int64_t bound_ps = 0;            // that is known
   SidePrices prices = {};               // for bounds
-  std::int64_t pass_work = 20'000'000;  // of a pass; with more, one closer to the bound is tried, and sharper bounds
+  std::int64_t pass_work = 40'000'000;  // of a pass; with more, one closer to the bound is tried, and sharper bounds
 };
 
 // One side with a price on the bytes of the other: a path that fits both takes at least as long as it does here, so
