@@ -81,6 +81,7 @@ nb::list points_to_python(const FrontierOf& self) {
     dict["recompute_high_ms"] = ms(point.interval.high_ps);
     dict["bound_ms"] = ms(point.bound_ps);
     dict["proved"] = point.is_proved();
+    dict["termination"] = planner::name_of(point.termination());
     dict["units"] = point.unit_count;
     list.append(dict);
   }

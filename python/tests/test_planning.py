@@ -167,3 +167,15 @@ def test_a_plan_rounds_as_its_device_does(step, tmp_path):
     assert found.unplanned_peak_bytes == tidemark.simulate(step, round_to_bytes=4096).peak_bytes
     assert json.loads(found.plan.to_json())["rounding_bytes"] == 4096
     assert [point["peak_bytes"] % 4096 for point in tidemark.frontier(step, device, budgets=2).points] == [0, 0]
+
+
+@pytest.mark.parametrize("find", [lambda step: tidemark.plan(step, "1GB"), tidemark.frontier])
+@pytest.mark.parametrize("no_step", ["gpt2", None, 3])
+def test_what_is_no_step_is_refused_with_a_hint(find, no_step):
+    with pytest.raises(tidemark.Error, match="this is no step; expected a tidemark.Step, got .*; try: tidemark.capture"):
+        find(no_step)
+
+
+def test_a_search_cannot_be_allowed_less_than_nothing(step):
+    with pytest.raises(tidemark.Error, match=r"\[max_work\].*got -1"):
+        tidemark.plan(step, "2KiB", "cpu", max_work=-1)

@@ -60,6 +60,7 @@ def plan(
 
     What the search concluded is data: see `PlanResult.termination`. Plans are checked before they are returned.
     """
+    _check_step(step)
     device = find_device(device)
     if isinstance(budget, bool) or not isinstance(budget, (str, int)) or (isinstance(budget, int) and not 0 < budget < _MOST_BYTES):
         _core.fail("budget", "this is no budget", expected='a number of bytes, or a text such as "8GB" or "90%"', got=repr(budget))
@@ -102,6 +103,7 @@ def frontier(
     max_work: for all budgets together, in entries and replayed events; by default 100 million, with `full` 500 million.
     The other options are those of `tidemark.plan`.
     """
+    _check_step(step)
     device = find_device(device)
     return _core.find_frontier(
         step,
@@ -119,6 +121,17 @@ def find_device(device: str | Device) -> Device:
     if not isinstance(device, str):
         _core.fail("device", "this is no device", expected="a name of tidemark.devices(), a device file, or a Device", got=repr(device))
     return _core.find_device(device)
+
+
+def _check_step(step: Step) -> None:
+    if not isinstance(step, Step):
+        _core.fail(
+            "step",
+            "this is no step",
+            expected="a tidemark.Step",
+            got=repr(step),
+            remedy='tidemark.capture(...) records one, tidemark.native("gpt2") makes one of a built-in model, tidemark.Step.load(path) reads one',
+        )
 
 
 def _patterns(patterns: Sequence[str]) -> list[str]:

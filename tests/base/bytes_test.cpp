@@ -45,6 +45,12 @@ TEST(Bytes, ABareNumberIsRefusedWithTheHint) {
       "try: write it as 70GiB, 1.5GiB, 80GB or 90%");
 }
 
+TEST(Bytes, NothingNeedsNoUnit) {
+  EXPECT_EQ(parse_bytes("0", "--reserve"), 0);
+  EXPECT_EQ(parse_bytes("0.0", "--reserve"), 0);
+  EXPECT_NE(error_of("0").find("a budget of zero bytes holds nothing"), std::string::npos);
+}
+
 TEST(Bytes, NonsenseIsRefused) {
   for (const char* text : {"",
                            " ",

@@ -29,6 +29,7 @@ def test_64_budgets_from_the_smallest_to_that_without_a_plan(coarse):
         assert point["peak_bytes"] + coarse["reserve_bytes"] <= point["budget_bytes"]
         assert point["bound_ps"] <= point["recompute_ps"]
         assert point["proved"] == (point["bound_ps"] == point["recompute_ps"])
+        assert point["termination"] == ("fits" if point["units"] == 0 else "optimal" if point["proved"] else "feasible")
 
 
 def test_its_points_are_what_plan_says(cli, coarse):

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <set>
 #include <utility>
 
 #include "all_paths.h"
 #include "random_problem.h"
 #include "tidemark/planner/exact.h"
+#include "tidemark/planner/ways.h"
 
 // Paths that have to fit on two sides, on graphs made at random: against all paths with all sets of groups.
 
@@ -73,6 +75,86 @@ TEST(TwoSides, EqualsAllPaths) {
   std::int64_t differs = 0;
   for (std::uint64_t seed = 1; seed <= count && !HasFatalFailure(); ++seed) check(seed, differs);
   EXPECT_GT(differs, 100);
+}
+
+// The search for both sides by itself, with sharper bounds from the start: whole groups, on one side with a price on
+// the other. Whatever the prices are, no path that fits both sides takes less than it does there.
+void check_with_prices(std::uint64_t seed, std::int64_t& found) {
+  test::Random random(seed);
+  const std::int64_t most = random.pick<std::int64_t>({3, 20, 1000});
+  const Episode episode = test::random_episode(random, {.most = most});
+  if (test::path_count(episode) > 2000) return;
+  const Episode forward = test::random_forward(episode, random, most);
+  std::vector<Figures> all;
+  std::set<std::int64_t> peaks;
+  test::for_each_path(episode, [&](const Path& p) {
+    const PathFigures here = measure(episode, p);
+    all.push_back({std::max(here.peak_bytes, measure(forward, p).peak_bytes), here.time_ps});
+    peaks.insert(all.back().peak_bytes);
+  });
+  for (const std::int64_t budget : peaks) {
+    const Sides sides = fitting_sides(episode, &forward, budget);
+    TwoSidesOptions options{.budget_bytes = budget, .max_work = 1 << 30, .pass_work = 1};
+    if (random.chance(50)) {
+      options.prices = find_prices(sides, budget, choose_share(sides, budget));
+    } else {
+      for (std::vector<std::int64_t>* prices : {&options.prices.here, &options.prices.forward}) {
+        for (std::uint32_t state = 0; state < episode.state_count; ++state)
+          prices->push_back(random.between(0, 2 * most) << random.between(0, kPriceBits));
+        std::sort(prices->begin(), prices->end(), std::greater<>());
+        prices->back() = 0;
+      }
+    }
+    std::int64_t best = Convex::kNotEnough;
+    for (const Figures& one : all)
+      if (one.peak_bytes <= budget) best = std::min(best, one.time_ps);
+    const Episode here = priced_here(sides, options);
+    const Episode ahead = priced_forward(sides, options);
+    test::for_each_path(sides.here, [&](const Path& p) {
+      const PathFigures figures = measure(sides.here, p);
+      if (std::max(figures.peak_bytes, measure(sides.forward, p).peak_bytes) > budget) return;
+      ASSERT_LE(measure(here, p).time_ps, figures.time_ps) << "seed " << seed << " budget " << budget;
+      ASSERT_LE(measure(ahead, p).time_ps, figures.time_ps) << "seed " << seed << " budget " << budget;
+    });
+    const TwoSidesResult result = find_cheapest(sides, options);
+    ASSERT_TRUE(result.path) << "seed " << seed << " budget " << budget;
+    ASSERT_FALSE(result.is_limit) << "seed " << seed << " budget " << budget;
+    ASSERT_EQ(result.ps, best) << "seed " << seed << " budget " << budget;
+    ASSERT_EQ(result.bound_ps, best) << "seed " << seed << " budget " << budget;
+    ASSERT_EQ(measure(episode, *result.path).time_ps, best) << "seed " << seed << " budget " << budget;
+    ++found;
+  }
+}
+
+TEST(TwoSides, PricesOfTheOtherSideAreBounds) {
+  const std::uint64_t count = std::getenv("TIDEMARK_CAMPAIGN") != nullptr ? 50'000 : 300;
+  std::int64_t found = 0;
+  for (std::uint64_t seed = 1; seed <= count && !HasFatalFailure(); ++seed) check_with_prices(seed, found);
+  EXPECT_GT(found, 1000);
+}
+
+// Two ways to a state after which 5 bytes are needed: one keeps 10 bytes here and none in the forward, the other one
+// none here and 10 in the forward. Each side alone has a path of 5 bytes; both together need 15.
+TEST(TwoSides, SaysThatNothingFitsBoth) {
+  Arc unit;
+  unit.to = 1;
+  unit.candidate = 0;
+  Arc tail;
+  tail.from = 1;
+  tail.to = 2;
+  tail.tail_bytes = 5;
+  Arc other = unit;
+  unit.keep_bytes = 10;  // one way here,
+  Arc forward_unit = unit;
+  forward_unit.keep_bytes = 0;
+  Arc forward_other = other;
+  forward_other.keep_bytes = 10;  // the other one in the forward
+  const Episode here{3, {unit, other, tail}, {0, 2, 3, 3}};
+  const Episode forward{3, {forward_unit, forward_other, tail}, {0, 2, 3, 3}};
+  const ExactSolver solver(problem_of({here}, {forward}));
+  EXPECT_EQ(solver.smallest_peak_bytes(), 5);
+  EXPECT_EQ(solver.solve({.budget_bytes = 14}).end, SolveEnd::kInfeasible);
+  EXPECT_EQ(solver.solve({.budget_bytes = 15}).end, SolveEnd::kOptimal);
 }
 
 // 10 B and 4 B on the sides; a quarter of the way is 8.5 B, rounded down.

@@ -65,6 +65,7 @@ Amount read_amount(std::string_view text, std::string_view place, std::string_vi
   }
   std::string_view unit = prefix->rest;
   if (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  if (unit.empty() && prefix->value.digits == 0) unit = "B";  // nothing is nothing in any unit
   if (unit.empty()) refuse(text, place, "the size has no unit (GiB is 2^30 bytes, GB is 10^9)", hint);
   return {prefix->value, unit};
 }

@@ -19,6 +19,7 @@ using verify::PathAnswer;
 
 constexpr std::int64_t kFewEntries = 3'000'000;
 constexpr std::int64_t kManyEntries = 40'000'000;
+constexpr std::int64_t kTwoSidedEntries = 20'000'000;  // which take longer each
 
 static_assert(verify::kShares == planner::kShares);
 
@@ -32,45 +33,68 @@ PartProver::PartProver(const planner::Problem& problem, std::size_t episode, std
   sides_ = verify::fitting_sides(here_, *forward_, room_bytes_);
 }
 
+// Quick tries of all kinds come before long ones of any.
 PathAnswer PartProver::prove(verify::PartProof& part) const {
-  const PathAnswer here = prove_alone(here_, 0, part);
-  if (here == PathAnswer::kNone || forward_ == nullptr) return here;
-  if (prove_alone(sides_.forward, verify::kShares, part) == PathAnswer::kNone) return PathAnswer::kNone;
+  const Side here(here_, 0, room_bytes_);
+  if (forward_ == nullptr) return prove_alone(here, part);
   planner::Sides simple{sides_.here, sides_.forward, {}};
   planner::simplify(simple.here, simple.forward);
   const std::int64_t share = planner::choose_share(simple, room_bytes_);
+  const Side forward(sides_.forward, verify::kShares, room_bytes_);
+  const auto is_proved = [](PathAnswer answer) { return answer == PathAnswer::kNone; };
+  const std::int64_t few = std::min(max_entries_, kFewEntries);
+  const PathAnswer by_here = look(here, {}, few, part);
+  if (is_proved(by_here)) return by_here;
+  const PathAnswer by_forward = look(forward, {}, few, part);
+  if (is_proved(by_forward)) return by_forward;
   if (share > 0 && share < verify::kShares &&
-      prove_alone(verify::mixed(sides_, share), share, part) == PathAnswer::kNone)
+      is_proved(look(Side(verify::mixed(sides_, share), share, room_bytes_), {}, few, part)))
     return PathAnswer::kNone;
-  return prove_both(share, part);
+  const PathAnswer by_both = prove_both(share, few, part);
+  if (by_both != PathAnswer::kTooManyEntries) return by_both;
+  // What one side has no way below for is proved there. Otherwise only both at once are left.
+  const std::int64_t many = std::min(max_entries_, kTwoSidedEntries);
+  for (const auto& [side, answer] : {std::pair(&here, by_here), std::pair(&forward, by_forward)}) {
+    if (answer != PathAnswer::kTooManyEntries) continue;
+    const verify::RingHint ring = choose_ring(side->episode, room_bytes_, part.bound_ps);
+    if (ring.unit_bytes > 0 && is_proved(look(*side, {.ring = ring}, many, part))) return PathAnswer::kNone;
+  }
+  return prove_both(share, many, part);
 }
 
-PathAnswer PartProver::prove_alone(const planner::Episode& side, std::int64_t forward_share,
-                                   verify::PartProof& part) const {
-  const verify::LeastPeaks peaks = verify::find_least_peaks(side);
-  verify::SideHints hints{.forward_share = forward_share, .prices = choose_prices(side, peaks.from_state, room_bytes_)};
-  const verify::TimeLines lines(side, peaks, room_bytes_, verify::from_zero(hints.prices));
-  // Prices alone do for most; where very many ways look alike, residues or all sums of units tell them apart.
-  verify::PathQuestion question{
-      .room_bytes = room_bytes_, .target_ps = part.bound_ps - 1, .max_entries = std::min(max_entries_, kFewEntries)};
-  verify::PathCheck check = verify::look_for_path(side, peaks, lines, question);
-  if (check.answer == PathAnswer::kTooManyEntries) {
-    hints.ring = question.ring = choose_ring(side, room_bytes_, part.bound_ps);
-    question.max_entries = std::min(max_entries_, kManyEntries);
-    if (hints.ring.unit_bytes > 0) check = verify::look_for_path(side, peaks, lines, question);
-  }
-  if (check.answer == PathAnswer::kTooManyEntries) {
-    hints.ring = question.ring = {};
-    hints.unit_bytes = question.unit_bytes = choose_unit(side, room_bytes_);
-    question.max_entries = max_entries_;
-    check = verify::look_for_path(side, peaks, lines, question);
-  }
+PartProver::Side::Side(planner::Episode of, std::int64_t share, std::int64_t room_bytes)
+    : episode(std::move(of)),
+      forward_share(share),
+      peaks(verify::find_least_peaks(episode)),
+      prices(choose_prices(episode, peaks.from_state, room_bytes)),
+      lines(episode, peaks, room_bytes, verify::from_zero(prices)) {}
+
+PathAnswer PartProver::look(const Side& side, const verify::SideHints& hints, std::int64_t max_entries,
+                            verify::PartProof& part) const {
+  const verify::PathCheck check = verify::look_for_path(side.episode, side.peaks, side.lines,
+                                                        {.room_bytes = room_bytes_,
+                                                         .target_ps = part.bound_ps - 1,
+                                                         .max_entries = max_entries,
+                                                         .unit_bytes = hints.unit_bytes,
+                                                         .ring = hints.ring});
   part.entries = check.entries;
-  part.sides = {std::move(hints)};
+  part.sides = {hints};
+  part.sides[0].forward_share = side.forward_share;
+  part.sides[0].prices = side.prices;
   return check.answer;
 }
 
-PathAnswer PartProver::prove_both(std::int64_t middle_share, verify::PartProof& part) const {
+// Prices alone do for most; where very many ways look alike, residues or all sums of units tell them apart.
+PathAnswer PartProver::prove_alone(const Side& side, verify::PartProof& part) const {
+  PathAnswer answer = look(side, {}, std::min(max_entries_, kFewEntries), part);
+  if (answer != PathAnswer::kTooManyEntries) return answer;
+  const verify::RingHint ring = choose_ring(side.episode, room_bytes_, part.bound_ps);
+  if (ring.unit_bytes > 0) answer = look(side, {.ring = ring}, std::min(max_entries_, kManyEntries), part);
+  if (answer != PathAnswer::kTooManyEntries) return answer;
+  return look(side, {.unit_bytes = choose_unit(side.episode, room_bytes_)}, max_entries_, part);
+}
+
+PathAnswer PartProver::prove_both(std::int64_t middle_share, std::int64_t max_entries, verify::PartProof& part) const {
   part.sides.clear();
   for (const std::int64_t share : std::set<std::int64_t>{0, middle_share, verify::kShares}) {
     const planner::Episode side = verify::mixed(sides_, share);
@@ -78,7 +102,7 @@ PathAnswer PartProver::prove_both(std::int64_t middle_share, verify::PartProof& 
                           .prices = choose_prices(side, verify::find_least_peaks(side).from_state, room_bytes_)});
   }
   const verify::PathCheck check = verify::look_for_path(
-      sides_, part.sides, {.room_bytes = room_bytes_, .target_ps = part.bound_ps - 1, .max_entries = max_entries_});
+      sides_, part.sides, {.room_bytes = room_bytes_, .target_ps = part.bound_ps - 1, .max_entries = max_entries});
   part.entries = check.entries;
   return check.answer;
 }

@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "tidemark/planner/problem.h"
 #include "tidemark/verify/certificate.h"
+#include "tidemark/verify/least_peaks.h"
 #include "tidemark/verify/path_check.h"
 #include "tidemark/verify/sides.h"
+#include "tidemark/verify/time_lines.h"
 
 namespace tidemark::certify {
 
@@ -21,9 +24,23 @@ class PartProver {
   verify::PathAnswer prove(verify::PartProof& part) const;
 
  private:
-  verify::PathAnswer prove_alone(const planner::Episode& side, std::int64_t forward_share,
-                                 verify::PartProof& part) const;
-  verify::PathAnswer prove_both(std::int64_t middle_share, verify::PartProof& part) const;
+  // One side, or a mixture, with what checks on it need.
+  struct Side {
+    Side(planner::Episode of, std::int64_t share, std::int64_t room_bytes);
+    Side(const Side&) = delete;
+    Side& operator=(const Side&) = delete;
+
+    planner::Episode episode;
+    std::int64_t forward_share;
+    verify::LeastPeaks peaks;
+    std::vector<std::int64_t> prices;
+    verify::TimeLines lines;
+  };
+
+  verify::PathAnswer look(const Side& side, const verify::SideHints& hints, std::int64_t max_entries,
+                          verify::PartProof& part) const;
+  verify::PathAnswer prove_alone(const Side& side, verify::PartProof& part) const;
+  verify::PathAnswer prove_both(std::int64_t middle_share, std::int64_t max_entries, verify::PartProof& part) const;
 
   const planner::Episode& here_;
   const planner::Episode* forward_ = nullptr;

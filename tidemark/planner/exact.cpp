@@ -279,8 +279,8 @@ ExactSolver::ExactSolver(Problem problem) : problem_(std::move(problem)) {
   }
 }
 
-// The cheapest path of one episode, on both of its sides if it has two. A side or a mixture alone has the sharper
-// bounds, and the cheapest path there often fits both.
+// The cheapest path of one episode, on both of its sides if it has two. One side has the sharper bounds, also with a
+// price on what the other one keeps.
 EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& options,
                                            SolveStatistics& statistics) const {
   const Episode& episode = problem_.episodes[i];
@@ -288,28 +288,42 @@ EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& op
   const Sides sides = fitting_sides(episode, forward, options.budget_bytes);
   EpisodeSolution known;
   const auto left = [&] { return std::max<std::int64_t>(options.max_work - statistics.work, 0); };
-  // Whether that is the answer, which `known` is then.
-  const auto is_solved_on = [&](const Episode& side) {
+  const auto solve_on = [&](const Episode& side, std::int64_t max_work) {
     const std::vector<std::int64_t> floors = find_floors(side);
-    if (floors[0] > options.budget_bytes) {
-      known = {.path = std::nullopt, .ps = Convex::kNotEnough, .bound_ps = Convex::kNotEnough, .is_limit = false};
-      return true;
-    }
+    if (floors[0] > options.budget_bytes) return EpisodeSolution{std::nullopt, 0, Convex::kNotEnough, false};
     ExactOptions rest = options;
-    rest.max_work = left();  // micro-batches share what is allowed
+    rest.max_work = max_work;  // micro-batches share what is allowed
     EpisodeSolution found = solve_alone(side, floors, rest, statistics);
-    found.bound_ps = std::max(found.bound_ps, known.bound_ps);
     if (found.path) found.path = sides.widened(*found.path);
-    known = std::move(found);
-    return known.path && measure(episode, *known.path).peak_bytes <= options.budget_bytes &&
+    return found;
+  };
+  // Whether what is found there is the answer, which `known` is then.
+  const auto is_solved_on = [&](const Episode& side) {
+    const std::int64_t bound_ps = known.bound_ps;
+    known = solve_on(side, left());
+    known.bound_ps = std::max(known.bound_ps, bound_ps);
+    if (!known.path) return !known.is_limit;
+    return measure(episode, *known.path).peak_bytes <= options.budget_bytes &&
            (forward == nullptr || measure(*forward, *known.path).peak_bytes <= options.budget_bytes);
   };
-  if (is_solved_on(sides.here) || forward == nullptr || is_solved_on(sides.forward)) return known;
-  const std::int64_t share = choose_share(sides, options.budget_bytes);
-  if (share > 0 && share < kShares && is_solved_on(mixture(sides.here, sides.forward, share))) return known;
-  TwoSidesResult both = find_cheapest(
-      sides,
-      {.budget_bytes = options.budget_bytes, .max_work = left(), .bound_ps = known.bound_ps, .forward_share = share});
+  if (forward == nullptr) {
+    is_solved_on(sides.here);
+    return known;
+  }
+  // Where one side alone binds in parts, its cheapest path mostly fits the other, too.
+  std::int64_t share = choose_share(sides, options.budget_bytes);
+  if (share == 0 && is_solved_on(sides.here)) return known;
+  if (share == kShares && is_solved_on(sides.forward)) return known;
+  if (share == 0 || share == kShares) {  // whole groups of the other one bind, too
+    share = std::clamp(share, kLittleShare, kShares - kLittleShare);
+    if (is_solved_on(mixture(sides.here, sides.forward, share))) return known;
+  }
+  TwoSidesOptions both_options{.budget_bytes = options.budget_bytes,
+                               .prices = find_prices(sides, options.budget_bytes, share)};
+  known.bound_ps = std::max(known.bound_ps, solve_on(priced_forward(sides, both_options), left() / 2).bound_ps);
+  both_options.max_work = left();
+  both_options.bound_ps = known.bound_ps;
+  TwoSidesResult both = find_cheapest(sides, both_options);
   statistics.work += both.work;
   statistics.passes += both.passes;
   statistics.longest_list = std::max(statistics.longest_list, both.longest_list);

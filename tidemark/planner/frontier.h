@@ -25,6 +25,11 @@ struct FrontierPoint {
   cost::Interval interval = {};  // of recompute_ps
 
   bool is_proved() const { return recompute_ps == bound_ps; }
+  // What a search for that budget alone ends with.
+  Termination termination() const {
+    if (unit_count == 0) return Termination::kFits;
+    return is_proved() ? Termination::kOptimal : Termination::kFeasible;
+  }
   friend bool operator==(const FrontierPoint&, const FrontierPoint&) = default;
 };
 

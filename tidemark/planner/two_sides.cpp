@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "tidemark/planner/arc_ways.h"
 #include "tidemark/planner/floors.h"
+#include "tidemark/planner/lattice.h"
 #include "tidemark/planner/narrow.h"
+#include "tidemark/planner/residues.h"
 #include "tidemark/planner/ways.h"
 
 namespace tidemark::planner {
@@ -16,8 +19,15 @@ namespace {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kBeam = 256;
+constexpr std::size_t kNarrowBeam = 64;
 constexpr std::int64_t kBeamWork = 5'000'000;
-constexpr std::int64_t kFirstStep = 4096;  // targets are above the bound by one part in so many, at first
+constexpr std::int64_t kFirstStep = 1 << 14;   // targets are above the bound by one part in so many, at first
+constexpr std::int64_t kFinestStep = 1 << 20;  // and at least
+constexpr std::int64_t kBackStep = 8;
+constexpr std::size_t kPricedForward = 0;  // of the views; the one that whole groups are bounded in
+constexpr std::int64_t kMaxCells = 20'000'000;
+constexpr std::int64_t kMaxLatticeWork = 200'000'000;
+constexpr std::int64_t kCellsPerEntry = 64;
 constexpr std::int64_t kLeastStep = 100'000;
 constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leaves nothing out
 constexpr std::int64_t kComparedPerEntry = 32;          // comparisons of two entries take so much less time
@@ -29,6 +39,12 @@ std::int64_t mixed(std::int64_t here, std::int64_t forward, std::int64_t share) 
   const Int128 sum = static_cast<Int128>(here) * (kShares - share) + static_cast<Int128>(forward) * share;
   const Int128 floor = sum >= 0 ? sum / kShares : -((-sum + kShares - 1) / kShares);
   return static_cast<std::int64_t>(floor);
+}
+
+// What saving a group costs on the other side, at most what running it again does: then it is not saved for its price.
+std::int64_t price_of_group(const ArcGroup& other, std::int64_t price, std::int64_t time_ps) {
+  const Int128 ps = (static_cast<Int128>(price) * other.bytes) >> kPriceBits;
+  return ps < time_ps ? static_cast<std::int64_t>(ps) : time_ps;
 }
 
 // By arc: whether a path that takes it may fit, as far as one side tells.
@@ -76,19 +92,73 @@ Path Sides::widened(const Path& path) const { return Narrowed{here, origin, 0}.w
 
 namespace {
 
-// What bounds the time of the way to a state, from one mixture.
+// Rounded down.
+std::int64_t ps_of(Int128 value) { return static_cast<std::int64_t>(value >> kPriceBits); }
+
+// By arc: what may be kept before it, at most what all ways there keep with everything saved.
+std::vector<std::int64_t> find_caps(const Episode& episode, std::int64_t budget_bytes) {
+  const std::vector<std::int64_t> floors = find_floors(episode);
+  std::vector<std::int64_t> most_kept(episode.state_count, 0);
+  std::vector<std::int64_t> caps;
+  for (const Arc& arc : episode.arcs) {  // by the state they come from
+    const std::int64_t most = floors[arc.from] == kNoPath ? 0 : most_before(arc, floors, budget_bytes);
+    caps.push_back(std::clamp<std::int64_t>(most, 0, most_kept[arc.from]));
+    std::int64_t kept = most_kept[arc.from] + arc.keep_bytes;
+    for (const ArcGroup& group : arc.groups) kept += group.bytes;
+    most_kept[arc.to] = std::max(most_kept[arc.to], kept);
+  }
+  return caps;
+}
+
+// `prices` and `caps` are of the other side.
+Episode priced(const Episode& side, const Episode& other, const std::vector<std::int64_t>& prices,
+               const std::vector<std::int64_t>& caps) {
+  Episode result = side;
+  for (std::size_t a = 0; a < result.arcs.size(); ++a) {
+    Arc& arc = result.arcs[a];
+    const Arc& same = other.arcs[a];
+    const Int128 fall = prices[arc.from] - prices[arc.to];
+    arc.base_ps += ps_of(static_cast<Int128>(prices[arc.to]) * same.keep_bytes - fall * caps[a]);
+    for (std::size_t g = 0; g < arc.groups.size(); ++g) {
+      const std::int64_t saved_ps = price_of_group(same.groups[g], prices[arc.to], arc.groups[g].time_ps);
+      arc.base_ps += saved_ps;
+      arc.groups[g].time_ps -= saved_ps;
+    }
+  }
+  return result;
+}
+
+// What bounds the time of the way to a state: one side, or a mixture, perhaps with a price on the bytes of the other
+// side.
 struct View {
   std::int64_t share = 0;
   Episode episode;
   std::vector<std::int64_t> floors;
-  std::vector<Convex> ways;  // by state
+  std::vector<Convex> ways;  // by state; none: nothing fits
+  // Of a side with a price on the other one's bytes.
+  const Episode* other = nullptr;
+  const std::vector<std::int64_t>* prices = nullptr;  // by state
+  std::vector<std::int64_t> other_caps = {};          // by arc
 };
 
-View view_of(const Sides& sides, std::int64_t share, std::int64_t budget_bytes) {
-  View view{share, mixture(sides.here, sides.forward, share), {}, {}};
+View with_ways(View view, std::int64_t budget_bytes) {
   view.floors = find_floors(view.episode);
   if (view.floors[0] <= budget_bytes) view.ways = find_ways(view.episode, view.floors, budget_bytes);
   return view;
+}
+
+View view_of(const Sides& sides, std::int64_t share, std::int64_t budget_bytes) {
+  return with_ways({share, mixture(sides.here, sides.forward, share), {}, {}}, budget_bytes);
+}
+
+// `share` says which side it is of. `sides` and `prices`, of the other one, have to stay.
+View priced_view(const Sides& sides, std::int64_t share, const std::vector<std::int64_t>& prices,
+                 std::int64_t budget_bytes) {
+  const Episode& side = share == 0 ? sides.here : sides.forward;
+  const Episode& other = share == 0 ? sides.forward : sides.here;
+  View view{share, {}, {}, {}, &other, &prices, find_caps(other, budget_bytes)};
+  view.episode = priced(side, other, prices, view.other_caps);
+  return with_ways(std::move(view), budget_bytes);
 }
 
 // By state: how much more the forward's S is than the other one, at least and at most, on all ways there.
@@ -128,8 +198,17 @@ struct PassResult {
 // One pass from the last state to the first; see Sweep.
 class Pass {
  public:
-  Pass(const Sides& sides, const std::vector<View>& views, std::int64_t budget_bytes)
-      : s_(sides), views_(views), parked_(find_parked(sides)), budget_(budget_bytes), ways_to_arc_(views.size()) {}
+  // `groups` bounds ways in the view kPricedForward; perhaps none.
+  Pass(const Sides& sides, const std::vector<View>& views, std::int64_t budget_bytes, GroupBound* groups)
+      : s_(sides),
+        views_(views),
+        parked_(find_parked(sides)),
+        budget_(budget_bytes),
+        groups_(groups),
+        ways_to_arc_(views.size()),
+        other_price_(views.size()),
+        other_fall_(views.size()),
+        saved_before_(views.size()) {}
 
   PassResult run(std::int64_t target_ps, std::size_t width, std::int64_t max_work) {
     target_ = target_ps;
@@ -285,12 +364,53 @@ class Pass {
       const std::int64_t own_room = budget_ - own;
       const std::int64_t before_ps = ways_to_arc_[v].least_ps(j, room, own_room);
       if (before_ps == Convex::kNotEnough) return false;
-      ps = std::max(ps, entry.ps + before_ps);
+      const std::optional<std::int64_t> more_ps = price_of_other(v, entry, j);
+      if (!more_ps) continue;
+      ps = std::max(ps, entry.ps + before_ps + *more_ps);
+      if (v != kPricedForward || groups_ == nullptr || ps > target_) continue;
+      enter();
+      const std::int64_t all = groups_->to_group(j, room);
+      if (all == Convex::kNotEnough || entry.ps + all + *more_ps > target_) {  // by how much is not known
+        next_ = std::min(next_, target_ + 1);
+        return false;
+      }
+      ps = std::max(ps, entry.ps + all + *more_ps);
     }
     entry.least_ps = ps;
     if (ps <= target_) return true;
     next_ = std::min(next_, ps);
     return false;
+  }
+
+  // By how much a priced view's bound is above the time of the way and the groups before `j`: with the price of what
+  // those may keep on the other side. None: any amount.
+  std::optional<std::int64_t> price_of_other(std::size_t v, const Entry& entry, std::size_t j) const {
+    const View& view = views_[v];
+    if (view.other == nullptr) return 0;
+    const std::int64_t peak = view.share == 0 ? entry.forward : entry.peak;
+    if (peak == kNoPeak) return std::nullopt;
+    const Int128 price = static_cast<Int128>(other_price_[v]) * (budget_ - peak);
+    const Int128 unit = static_cast<Int128>(1) << kPriceBits;
+    return saved_before_[v][j] - static_cast<std::int64_t>((price + other_fall_[v] + unit - 1) / unit);
+  }
+
+  void turn_to_other(std::size_t v, std::uint32_t a) {
+    const View& view = views_[v];
+    if (view.other == nullptr) return;
+    const Arc& other = view.other->arcs[a];
+    other_price_[v] = (*view.prices)[other.to];
+    other_fall_[v] = static_cast<Int128>((*view.prices)[other.from] - other_price_[v]) * view.other_caps[a];
+    saved_before_[v].assign(1, 0);
+    for (std::size_t g = 0; g < other.groups.size(); ++g)
+      saved_before_[v].push_back(saved_before_[v].back() +
+                                 price_of_group(other.groups[g], other_price_[v], s_.here.arcs[a].groups[g].time_ps));
+  }
+
+  // The bound of whole groups takes long to prepare for an arc, and many arcs are out without it.
+  void enter() {
+    if (!to_enter_) return;
+    groups_->enter(*to_enter_);
+    to_enter_.reset();
   }
 
   static bool has_recompute(const Arc& arc) {
@@ -318,6 +438,17 @@ class Pass {
       const View& view = views_[v];
       ways_to_arc_[v].turn_to(view.episode.arcs[a], view.ways[arc.from],
                               budget_ - mixed(own_, own_forward_, view.share), budget_ - least_after(arc, view));
+      turn_to_other(v, a);
+    }
+    if (groups_ != nullptr) {
+      to_enter_ = {a, std::numeric_limits<std::int64_t>::max(), 0, lists_[arc.to].size()};
+      for (const Entry& after : lists_[arc.to]) {
+        const std::int64_t peak = mixed(after.peak, after.forward, views_[kPricedForward].share);
+        const std::int64_t room =
+            budget_ - (peak == kNoPeak ? kNoPeak : peak + views_[kPricedForward].episode.arcs[a].keep_bytes);
+        to_enter_->least_bytes = std::min(to_enter_->least_bytes, room);
+        to_enter_->most_bytes = std::max(to_enter_->most_bytes, room);
+      }
     }
     const bool is_inner = has_recompute(arc);
     std::int64_t own = arc.tail_bytes;
@@ -387,6 +518,7 @@ class Pass {
   const std::vector<View>& views_;
   Parked parked_;
   std::int64_t budget_;
+  GroupBound* groups_;
   std::int64_t target_ = 0;
   std::int64_t next_ = Convex::kNotEnough;
   std::size_t width_ = 0;
@@ -399,7 +531,13 @@ class Pass {
   // Of the arc in hand.
   std::int64_t own_ = kNoPeak;  // what its peak is at least
   std::int64_t own_forward_ = kNoPeak;
-  std::vector<ArcWays> ways_to_arc_;  // by view
+  std::optional<GroupBound::Entered> to_enter_;  // as long as its bound was not asked for
+  std::vector<ArcWays> ways_to_arc_;             // by view
+  // By view with a price on the other side: what it is after the arc, what its fall there takes off at most, and what
+  // saved groups before each cost.
+  std::vector<std::int64_t> other_price_;
+  std::vector<Int128> other_fall_;
+  std::vector<std::vector<std::int64_t>> saved_before_;
 };
 
 class Search {
@@ -408,12 +546,11 @@ class Search {
       : sides_(sides),
         budget_(options.budget_bytes),
         max_work_(options.max_work),
-        shares_{0, options.forward_share, kShares} {
+        pass_work_(options.pass_work),
+        prices_(options.prices) {
     result_.bound_ps = options.bound_ps;
-    for (const std::int64_t share : shares_) {
-      views_.push_back(view_of(sides_, share, budget_));
-      if (views_.back().ways.empty()) return;  // nothing fits
-    }
+    views_ = views_of(sides_);
+    if (!is_possible(views_)) return;
     for (const View& view : views_) {
       bounds_.emplace_back(view.episode, view.floors, budget_,
                            find_prices(view.episode, view.floors, budget_, view.ways));
@@ -422,18 +559,32 @@ class Search {
   }
 
   TwoSidesResult run() {
-    if (bounds_.size() < shares_.size()) {
+    if (bounds_.empty()) {
       result_.bound_ps = Convex::kNotEnough;
-      return std::move(result_);
+      return result_;
     }
-    std::int64_t step = std::max(kLeastStep, result_.bound_ps / kFirstStep);
-    while (result_.bound_ps < result_.ps && !result_.is_limit) {
-      const std::int64_t target = std::min(result_.bound_ps + std::min(step, kFree - result_.bound_ps), result_.ps - 1);
-      step = step < kFree / 2 ? 2 * step : step;
-      try_target(target);
+    if (!find_any()) return result_;
+    // All that is cheaper than the path in hand, if that is not too much; else closer to the bound, where there is less
+    // to look at.
+    std::int64_t step = Convex::kNotEnough;
+    std::int64_t pass_work = pass_work_;
+    while (result_.bound_ps < result_.ps && left() > 0) {
+      const std::int64_t gap = result_.ps - 1 - result_.bound_ps;
+      const std::int64_t target = result_.bound_ps + std::min(step, gap);
+      const std::int64_t best_ps = result_.ps;
+      const Narrow narrowed = narrow(target);
+      if (pass(narrowed, target, kBeam, left())) continue;
+      if (result_.ps < best_ps) continue;
+      has_groups_ = true;
+      if (pass(narrowed, target, kAny, std::min(left(), pass_work))) continue;
+      if (result_.ps < best_ps) continue;
+      step = std::min(step, gap) / kBackStep;
+      if (step > result_.bound_ps / kFinestStep) continue;
+      step = result_.bound_ps / kFinestStep + 1;
+      pass_work *= kBackStep;
     }
-    if (!result_.path && result_.bound_ps < Convex::kNotEnough) pass(narrow(kFree), kFree, kBeam, kBeamWork * kBeam);
-    return std::move(result_);
+    result_.is_limit = result_.bound_ps < result_.ps;
+    return result_;
   }
 
  private:
@@ -463,7 +614,7 @@ class Search {
         for (const std::uint32_t group : origin.open) ++says[origin.arc][group].first;
         for (const std::uint32_t group : origin.saved) ++says[origin.arc][group].second;
       }
-    const auto all = static_cast<std::uint8_t>(shares_.size());
+    const auto all = static_cast<std::uint8_t>(bounds_.size());
     for (Episode* side : {&result.sides.here, &result.sides.forward}) {
       side->state_count = whole.state_count;
       side->first_arc.assign(whole.state_count + 1, 0);
@@ -495,50 +646,98 @@ class Search {
     return result;
   }
 
+  std::vector<View> views_of(const Sides& sides) const {
+    std::vector<View> views;
+    views.push_back(priced_view(sides, kShares, prices_.here, budget_));
+    views.push_back(priced_view(sides, 0, prices_.forward, budget_));
+    views.push_back(view_of(sides, 0, budget_));
+    views.push_back(view_of(sides, kShares, budget_));
+    return views;
+  }
+
+  static bool is_possible(const std::vector<View>& views) {
+    return std::none_of(views.begin(), views.end(), [](const View& view) { return view.ways.empty(); });
+  }
+
+  // `path` is one through `sides`, all of which are whole.
+  void take(const Path& path, const Sides& sides) {
+    const std::int64_t ps = measure(sides.here, path).time_ps;
+    if (ps >= result_.ps) return;
+    result_.ps = ps;
+    result_.path = sides.widened(path);
+  }
+
+  // Residues, or where there are none all sums of sizes.
+  std::unique_ptr<GroupBound> groups_for(const View& view, std::int64_t target) const {
+    const Bounds& bounds = bounds_[kPricedForward];
+    if (std::optional<Residues> residues =
+            Residues::make(view.episode, view.floors, budget_, bounds, {.max_cells = kMaxCells}))
+      return std::make_unique<Residues>(std::move(*residues));
+    if (std::optional<Lattice> lattice =
+            Lattice::make(view.episode, view.floors, budget_, bounds,
+                          {.target_ps = target, .max_cells = kMaxCells, .max_work = kMaxLatticeWork}))
+      return std::make_unique<Lattice>(std::move(*lattice));
+    return nullptr;
+  }
+
   // Whether everything up to the target was looked at.
   bool pass(const Narrow& narrowed, std::int64_t target, std::size_t width, std::int64_t max_work) {
-    std::vector<View> views;
-    for (const std::int64_t share : shares_) {
-      views.push_back(view_of(narrowed.sides, share, budget_));
-      if (views.back().ways.empty()) {
-        raise_bound(std::max(target + 1, narrowed.next_ps));
-        return true;
-      }
+    const std::vector<View> views = views_of(narrowed.sides);
+    if (!is_possible(views)) {
+      raise_bound(std::max(target + 1, narrowed.next_ps));
+      return true;
     }
-    Pass pass(narrowed.sides, views, budget_);
+    const std::unique_ptr<GroupBound> groups = has_groups_ ? groups_for(views[kPricedForward], target) : nullptr;
+    Pass pass(narrowed.sides, views, budget_, groups.get());
     const PassResult found = pass.run(target, width, max_work);
     result_.work += pass.work();
+    if (groups) result_.work += groups->take_work() / kCellsPerEntry;
     ++result_.passes;
     result_.longest_list = std::max(result_.longest_list, static_cast<std::int64_t>(pass.longest()));
-    if (found.path && found.ps < result_.ps) {
-      result_.ps = found.ps;
-      result_.path = sides_.widened(narrowed.sides.widened(*found.path));
-    }
+    if (found.path) take(narrowed.sides.widened(*found.path), sides_);
     if (!found.is_whole) return false;
     raise_bound(found.path ? result_.ps : std::max(target + 1, std::min(found.next_ps, narrowed.next_ps)));
     return true;
   }
 
-  void try_target(std::int64_t target) {
-    const Narrow narrowed = narrow(target);
-    const auto left = [&] { return max_work_ - result_.work; };
-    // A quick look first: what it finds makes the next target lower. The first one gets its work in any case.
-    const std::int64_t quick = result_.passes == 0 ? std::max(left(), kBeamWork) : left();
-    if (quick > 0 && pass(narrowed, target, kBeam, quick)) return;
-    if (result_.ps <= target && left() > 0) return;
-    if (left() <= 0 || !pass(narrowed, target, kAny, left())) {
-      result_.is_limit = true;
-      for (std::int64_t more = std::max(kLeastStep, target / 64); !result_.path && more < kFree / 8; more *= 64)
-        pass(narrow(target + more), target + more, kBeam, kBeamWork);
+  std::int64_t left() const { return max_work_ - result_.work; }
+
+  // A path that fits, or that there is none: peaks alone decide that, and leave far fewer paths to tell apart. Then one
+  // that is near the bound. They get their work in any case. False: there is none, or it takes too long to find out.
+  bool find_any() {
+    Narrow untimed{sides_, Convex::kNotEnough};
+    for (Episode* side : {&untimed.sides.here, &untimed.sides.forward})
+      for (Arc& arc : side->arcs) {
+        arc.base_ps = 0;
+        for (ArcGroup& group : arc.groups) group.time_ps = 0;
+      }
+    const std::vector<View> views = views_of(untimed.sides);
+    Pass peaks(untimed.sides, views, budget_, nullptr);
+    const PassResult found = peaks.run(0, kAny, std::max(left(), kBeamWork));
+    result_.work += peaks.work();
+    ++result_.passes;
+    if (!found.path) {
+      if (found.is_whole) result_.bound_ps = Convex::kNotEnough;
+      result_.is_limit = !found.is_whole;
+      return false;
     }
+    take(*found.path, sides_);
+    for (const std::int64_t part : {256, 16, 1}) {
+      const std::int64_t target = std::min(result_.bound_ps + result_.bound_ps / part, result_.ps - 1);
+      if (target > result_.bound_ps && pass(narrow(target), target, kNarrowBeam, kBeamWork)) return true;
+      if (result_.ps <= target) return true;
+    }
+    return true;
   }
 
   const Sides& sides_;
   std::int64_t budget_;
   std::int64_t max_work_;
-  std::vector<std::int64_t> shares_;  // of the mixtures that give bounds
+  std::int64_t pass_work_;
+  const SidePrices& prices_;
   std::vector<View> views_;
   std::vector<Bounds> bounds_;
+  bool has_groups_ = false;  // bounds of whole groups are worth their work
   TwoSidesResult result_;
 };
 
@@ -576,6 +775,8 @@ std::int64_t choose_share(const Sides& sides, std::int64_t budget_bytes) {
                        .bound_ps();
     return at->second;
   };
+  if (bound_at(0) >= bound_at(kLittleShare)) return 0;
+  if (bound_at(kShares) >= bound_at(kShares - kLittleShare)) return kShares;
   std::int64_t low = 0;
   std::int64_t high = kShares;
   while (high - low > kClose) {
@@ -588,6 +789,39 @@ std::int64_t choose_share(const Sides& sides, std::int64_t budget_bytes) {
   return std::max_element(bounds.begin(), bounds.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
+}
+
+SidePrices find_prices(const Sides& sides, std::int64_t budget_bytes, std::int64_t forward_share) {
+  const View mix = view_of(sides, forward_share, budget_bytes);
+  const std::vector<std::int64_t> none(sides.here.state_count, 0);
+  SidePrices prices{none, none};
+  if (mix.ways.empty()) return prices;
+  prices.forward = find_prices(mix.episode, mix.floors, budget_bytes, mix.ways);
+  for (std::int64_t& price : prices.forward)
+    price = static_cast<std::int64_t>(static_cast<Int128>(price) * forward_share / kShares);
+  const std::vector<std::int64_t> floors = find_floors(sides.here);
+  const Episode here = priced(sides.here, sides.forward, prices.forward, find_caps(sides.forward, budget_bytes));
+  prices.here = find_prices(here, floors, budget_bytes, find_ways(here, floors, budget_bytes));
+  // Sums of prices have to stay far below 2^63.
+  const auto is_large = [](const Episode& side, const std::vector<std::int64_t>& of_side) {
+    constexpr Int128 kMost = static_cast<Int128>(1) << 58;
+    Int128 most_kept = 0;
+    for (const Arc& arc : side.arcs) {
+      most_kept += arc.keep_bytes;
+      for (const ArcGroup& group : arc.groups) most_kept += group.bytes;
+    }
+    return most_kept >= kMost || ((of_side[0] * most_kept) >> kPriceBits) >= kMost;
+  };
+  if (is_large(sides.here, prices.here) || is_large(sides.forward, prices.forward)) return {none, none};
+  return prices;
+}
+
+Episode priced_here(const Sides& sides, const TwoSidesOptions& options) {
+  return priced(sides.here, sides.forward, options.prices.forward, find_caps(sides.forward, options.budget_bytes));
+}
+
+Episode priced_forward(const Sides& sides, const TwoSidesOptions& options) {
+  return priced(sides.forward, sides.here, options.prices.here, find_caps(sides.here, options.budget_bytes));
 }
 
 TwoSidesResult find_cheapest(const Sides& sides, const TwoSidesOptions& options) {

@@ -29,12 +29,29 @@ struct Sides {
 // side `forward` is null, and empty in the result.
 Sides fitting_sides(const Episode& episode, const Episode* forward, std::int64_t budget_bytes);
 
+// Prices of a kept byte on either side, by state, in the units of ways.h: never rising along the forward, and 0 at the
+// end.
+struct SidePrices {
+  std::vector<std::int64_t> here;
+  std::vector<std::int64_t> forward;
+};
+
+// What bytes cost on both sides on the cheapest way in parts that fits both, where a mixture of that share has the
+// highest bound.
+SidePrices find_prices(const Sides& sides, std::int64_t budget_bytes, std::int64_t forward_share);
+
 struct TwoSidesOptions {
   std::int64_t budget_bytes = 0;
-  std::int64_t max_work = 0;       // entries
-  std::int64_t bound_ps = 0;       // that is known
-  std::int64_t forward_share = 0;  // of the mixture that gives bounds beside the two sides
+  std::int64_t max_work = 0;            // entries
+  std::int64_t bound_ps = 0;            // that is known
+  SidePrices prices = {};               // for bounds
+  std::int64_t pass_work = 40'000'000;  // of a pass; with more, one closer to the bound is tried, and sharper bounds
 };
+
+// One side with a price on the bytes of the other: a path that fits both takes at least as long as it does here, so
+// that bounds here, where groups are whole on this side, are bounds for both.
+Episode priced_here(const Sides& sides, const TwoSidesOptions& options);
+Episode priced_forward(const Sides& sides, const TwoSidesOptions& options);
 
 struct TwoSidesResult {
   std::optional<Path> path;
@@ -52,6 +69,7 @@ TwoSidesResult find_cheapest(const Sides& sides, const TwoSidesOptions& options)
 // The episode whose bytes lie between those of the two sides, so many of kShares of the way to the forward's: what a
 // path comes to in it is at most the same mixture of its two peaks.
 inline constexpr std::int64_t kShares = 4096;
+inline constexpr std::int64_t kLittleShare = kShares / 16;
 Episode mixture(const Episode& episode, const Episode& forward, std::int64_t forward_share);
 
 // The share for which the mixture has about the highest bound by prices: there, bytes cost on both sides what they cost

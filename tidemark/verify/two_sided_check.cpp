@@ -177,11 +177,11 @@ class Pass {
     }
     for (std::size_t j = here_.groups.size(); j-- > 0 && !parts.empty() && !is_too_long();)
       pass_group(j, parts, is_plain_arc);
-    for (Part& part : parts) {
+    for (const Part& part : parts) {
       if (here_.needs_saved && !part.any_saved) continue;
-      Part way{.peak = std::max({part.peak, part.inner, end}),
-               .forward = std::max(part.forward, forward_.tail_bytes),
-               .ps = part.ps};
+      const Part way{.peak = std::max({part.peak, part.inner, end}),
+                     .forward = std::max(part.forward, forward_.tail_bytes),
+                     .ps = part.ps};
       if (may_stay(way, 0)) all.push_back(way);
     }
   }

@@ -164,6 +164,7 @@ Json frontier_json(const FrontierReport& report) {
                       {"recompute_high_ms", ms(point.interval.high_ps)},
                       {"bound_ps", point.bound_ps},
                       {"proved", point.is_proved()},
+                      {"termination", planner::name_of(point.termination())},
                       {"units", point.unit_count}});
   Json policies = Json::array();
   for (const planner::PolicyFigures& figures : frontier.policies)
