@@ -23,7 +23,6 @@
 namespace tidemark::certify {
 namespace {
 
-using planner::Termination;
 using test::CertifiedCase;
 using test::PlanOnDisk;
 using verify::Certificate;

@@ -21,16 +21,13 @@ constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kBeam = 256;
 constexpr std::size_t kNarrowBeam = 64;
 constexpr std::int64_t kBeamWork = 5'000'000;
-constexpr std::int64_t kFirstStep = 1 << 14;   // targets are above the bound by one part in so many, at first
-constexpr std::int64_t kFinestStep = 1 << 20;  // and at least
+constexpr std::int64_t kFinestStep = 1 << 20;  // targets are above the bound by at least one part in so many
 constexpr std::int64_t kBackStep = 8;
 constexpr std::size_t kPricedForward = 0;  // of the views; the one that whole groups are bounded in
 constexpr std::int64_t kMaxCells = 20'000'000;
 constexpr std::int64_t kMaxLatticeWork = 200'000'000;
 constexpr std::int64_t kCellsPerEntry = 64;
-constexpr std::int64_t kLeastStep = 100'000;
-constexpr std::int64_t kFree = Convex::kNotEnough - 1;  // the target that leaves nothing out
-constexpr std::int64_t kComparedPerEntry = 32;          // comparisons of two entries take so much less time
+constexpr std::int64_t kComparedPerEntry = 32;  // comparisons of two entries take so much less time
 
 std::int64_t mixed(std::int64_t here, std::int64_t forward, std::int64_t share) {
   if (share == 0) return here;
