@@ -98,7 +98,7 @@ TEST(ExactMilp, AgreesWithTheSearchOnRandomSteps) {
     const PreparedStep exact(t.step, cost, {});
     const PreparedStep second(t.step, cost, {.method = {.method = Method::kExactMilp, .highs = &test::highs()}});
     const Problem& problem = exact.solver().problem();
-    const bool is_exact = problem.is_exact && problem.is_whole;
+    const bool is_exact = problem.is_exact;
     const std::int64_t least = exact.smallest().peak_bytes;
     for (const std::int64_t budget :
          {std::max<std::int64_t>(0, least - 1), least, random.between(least, std::max(least, *most))}) {

@@ -145,7 +145,7 @@ class Comparison {
         counts_(counts),
         ties_(prepared.step(), prepared.space()) {
     const planner::Problem& problem = prepared.solver().problem();
-    words_ = fmt::format("{}{}", problem.is_exact ? "" : " inexact", problem.is_whole ? "" : " partial");
+    words_ = fmt::format("{}{}", problem.is_exact ? "" : " inexact", problem.given_count == 0 ? "" : " given");
   }
 
   void run() {
@@ -181,7 +181,7 @@ class Comparison {
     ++counts_.steps;
     const planner::Problem& problem = prepared_.solver().problem();
     counts_.exact += problem.is_exact ? 1 : 0;
-    counts_.partial += problem.is_whole ? 0 : 1;
+    counts_.given += problem.given_count == 0 ? 0 : 1;
     counts_.plans.add(static_cast<std::int64_t>(tried_.size()));
     counts_.units.add(static_cast<std::int64_t>(prepared_.space().candidates.size()));
   }
@@ -328,7 +328,7 @@ void TrialCounts::add(const TrialCounts& other) {
   steps += other.steps;
   passed_over += other.passed_over;
   exact += other.exact;
-  partial += other.partial;
+  given += other.given;
   plans.add(other.plans);
   units.add(other.units);
   shared.add(other.shared);
@@ -380,7 +380,7 @@ std::string TrialCounts::text() const {
   for (std::size_t i = 0; i < features.size(); ++i)
     text += fmt::format("  {:<40} {:>10} {:6.2f} %\n", kFeatureNames[i], features[i], percent(features[i]));
   text += fmt::format("  {:<40} {:>10} {:6.2f} %\n", "a model that is exact", exact, percent(exact));
-  text += fmt::format("  {:<40} {:>10} {:6.2f} %\n", "a model that leaves choices out", partial, percent(partial));
+  text += fmt::format("  {:<40} {:>10} {:6.2f} %\n", "groups saved for nothing in the model", given, percent(given));
   text += "answers\n";
   for (std::size_t i = 0; i < terminations.size(); ++i)
     text += fmt::format("  {:<40} {:>10}\n", planner::kTerminationNames[i], terminations[i]);

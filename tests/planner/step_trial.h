@@ -63,7 +63,7 @@ struct TrialCounts {
   std::int64_t steps = 0;
   std::int64_t passed_over = 0;  // too many plans to try, or too few, or too few units
   std::int64_t exact = 0;        // steps whose model says what a replay says
-  std::int64_t partial = 0;      // steps whose model leaves choices out
+  std::int64_t given = 0;        // steps with groups that the model saves for nothing
   Histogram plans, units, shared, budgets;
   std::array<std::int64_t, kFeatureNames.size()> features = {};
   std::array<std::int64_t, planner::kTerminationNames.size()> terminations = {};

@@ -45,8 +45,7 @@ class Maker {
       if (c_.bound_ps == 0) return {std::move(c_), {}};
     }
     const planner::Space space = planner::find_space(step_, times_, options_.space);
-    const planner::Problem problem = planner::build_whole_problem(step_, space, planner::problem_options(options_));
-    if (!problem.is_whole) return {std::nullopt, "the step has more choices than the model of it takes in"};
+    const planner::Problem problem = planner::build_sharpest_problem(step_, space, planner::problem_options(options_));
     if (is_infeasible) return prove_infeasible(problem);
     return prove_bound(space, problem);
   }

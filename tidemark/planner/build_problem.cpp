@@ -1,6 +1,8 @@
 #include "tidemark/planner/build_problem.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -21,6 +23,13 @@ using Storages = std::vector<std::uint32_t>;  // ascending
 
 bool has(const Storages& storages, std::uint32_t storage) {
   return std::binary_search(storages.begin(), storages.end(), storage);
+}
+
+Storages union_of(const Storages& a, const Storages& b) {
+  Storages both;
+  both.reserve(a.size() + b.size());
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
 }
 
 // Totals at some moments, built up from intervals.
@@ -69,7 +78,7 @@ enum class GroupKind : std::uint8_t {
   kSum,        // its bytes are added where it is held, and that is all
   kCondition,  // tried both ways: several ops, or held by others too
   kFree,       // its tensors are there anyway: always worth saving
-  kLeftOut,
+  kGiven,      // one condition too many: as if it were saved and took no memory, which is less than either way
 };
 
 struct UnitGroup {
@@ -127,6 +136,19 @@ class Builder {
     find_open();
     mode_ = Mode::kReal;
     has_forward_ = may_parked_matter_;
+    make_episodes();
+    if (has_too_many_patterns_ && find_anchors()) {
+      find_open();
+      make_episodes();
+    }
+    return std::move(problem_);
+  }
+
+ private:
+  void make_episodes() {
+    problem_.episodes.clear();
+    problem_.forward_episodes.clear();
+    problem_.pattern_count = 0;
     for (std::size_t e = 0; e + 1 < m_.episode_begin.size(); ++e) {
       problem_.episodes.push_back(make_episode(m_.episode_begin[e], m_.episode_begin[e + 1]));
       if (!has_forward_) continue;
@@ -138,10 +160,8 @@ class Builder {
         forward.arcs[a].to = problem_.episodes.back().arcs[a].to;
       }
     }
-    return std::move(problem_);
   }
 
- private:
   std::uint32_t storage_of(std::uint32_t save) const { return step_[t_.saves[save].tensor].storage.value(); }
   std::int64_t rng_bytes() const { return round_up(memory::kRngStateBytes, options_.round_to_bytes); }
 
@@ -269,15 +289,24 @@ class Builder {
               [&](const UnitGroup& a, const UnitGroup& b) { return position(a) < position(b); });
     // In the forward, a group's bytes count from when those of all groups before it do: later than in truth at most.
     std::uint32_t start = 0;
-    std::size_t conditions = 0;
-    for (UnitGroup& group : f.groups) {
-      if (group.kind == GroupKind::kCondition && ++conditions > options_.max_conditions) {
-        group.kind = GroupKind::kLeftOut;
-        problem_.is_whole = false;
-      }
-      if (group.kind != GroupKind::kSum) continue;
-      start = group.forward_start = std::max(start, group.forward_start);
+    for (UnitGroup& group : f.groups)
+      if (group.kind == GroupKind::kSum) start = group.forward_start = std::max(start, group.forward_start);
+    give_small_conditions(f);
+  }
+
+  // The largest ones stay conditions.
+  void give_small_conditions(UnitFacts& f) {
+    std::vector<UnitGroup*> conditions;
+    for (UnitGroup& group : f.groups)
+      if (group.kind == GroupKind::kCondition) conditions.push_back(&group);
+    if (conditions.size() <= options_.max_conditions) return;
+    std::stable_sort(conditions.begin(), conditions.end(),
+                     [](const UnitGroup* a, const UnitGroup* b) { return a->bytes > b->bytes; });
+    for (std::size_t i = options_.max_conditions; i < conditions.size(); ++i) {
+      conditions[i]->kind = GroupKind::kGiven;
+      ++problem_.given_count;
     }
+    problem_.is_exact = false;
   }
 
   UnitGroup look_at(const Candidate& c, const UnitFacts& f, const Choice& choice) const {
@@ -441,7 +470,8 @@ class Builder {
   }
 
   void find_open() {
-    open_.resize(m_.element_count() + 1);                                    // by place: before this element
+    open_.assign(m_.element_count() + 1, {});  // by place: before this element
+    anchored_.assign(m_.element_count() + 1, {});
     std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> range;  // by storage: first and last holder
     const auto note = [&](std::uint32_t storage, std::uint32_t element) {
       const auto [found, is_new] = range.emplace(storage, std::pair(element, element));
@@ -468,9 +498,60 @@ class Builder {
         may_be_kept = may_be_kept || when != Later::kAlways;
         if (!may_be_kept) continue;
         if (e >= holders.second && when == Later::kNotAtAll) break;
-        open_[e + 1].push_back(storage);
+        const auto anchor = anchors_.find(storage);
+        if (anchor == anchors_.end())
+          open_[e + 1].push_back(storage);
+        else if (e >= anchor->second)
+          anchored_[e + 1].push_back(storage);
       }
     }
+  }
+
+  // Where there would be too many patterns, only the largest tensors keep a place in them. Each other one is counted
+  // from its anchor on, an element that mostly holds it: by the arc over that element, as if all later arcs found it
+  // held and earlier ones let go of it at their end. That is at most what is there on any path. False: all have theirs.
+  bool find_anchors() {
+    std::map<std::uint32_t, std::vector<std::uint32_t>> places;  // by storage: where it is open
+    for (std::uint32_t i = 0; i < open_.size(); ++i)
+      for (const std::uint32_t storage : open_[i]) places[storage].push_back(i);
+    Storages by_size;
+    for (const auto& [storage, where] : places) by_size.push_back(storage);
+    std::stable_sort(by_size.begin(), by_size.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return m_.bytes[a] > m_.bytes[b]; });
+    std::vector<std::size_t> kept(open_.size(), 0);
+    for (const std::uint32_t storage : by_size) {
+      const std::vector<std::uint32_t>& where = places[storage];
+      const bool has_room =
+          std::all_of(where.begin(), where.end(), [&](std::uint32_t i) { return kept[i] < options_.max_shared; });
+      if (!has_room) {
+        anchors_.emplace(storage, anchor_of(storage));
+        continue;
+      }
+      for (const std::uint32_t i : where) ++kept[i];
+    }
+    return !anchors_.empty();
+  }
+
+  // The first element that holds it as plain ops, of those that share the fewest candidates with where it was made: a
+  // unit that begins later has it as an input.
+  std::uint32_t anchor_of(std::uint32_t storage) const {
+    const std::uint32_t made = space_.index.allocs[storage];
+    std::uint32_t anchor = Moments::kGround;
+    std::size_t fewest = std::numeric_limits<std::size_t>::max();
+    for (std::uint32_t e = 0; e < plain_.size(); ++e) {
+      const bool holds =
+          std::any_of(plain_[e].begin(), plain_[e].end(), [&](const Hold& hold) { return hold.storage == storage; });
+      if (!holds || later(storage, e) == Later::kAlways) continue;
+      std::size_t shared = 0;
+      for (std::uint32_t u = 0; u < facts_.size(); ++u)
+        if (is_used_[u] != 0 && made != kNever && space_.candidates[u].region.contains(made) &&
+            facts_[u].last_element >= e)
+          ++shared;
+      if (shared >= fewest) continue;
+      fewest = shared;
+      anchor = e;
+    }
+    return anchor;
   }
 
   // --- episodes
@@ -491,6 +572,7 @@ class Builder {
       return found->second;
     }
     // Too many: as if everything were held, which later arcs then need not hold again.
+    has_too_many_patterns_ = true;
     problem_.is_exact = false;
     p.number.erase(found);
     const auto [all, is_first] = p.number.emplace(open_[element], static_cast<std::uint32_t>(p.patterns.size()));
@@ -510,7 +592,7 @@ class Builder {
       offset[i + 1] = offset[i] + static_cast<std::uint32_t>(places[i].patterns.size());
       if (first + i == end) break;
       for (std::uint32_t p = 0; p < places[i].patterns.size(); ++p) {
-        const Storages held = places[i].patterns[p];
+        const Storages held = union_of(places[i].patterns[p], anchored_[first + i]);
         const std::uint32_t from = offset[i] + p;
         const auto add = [&](Arc arc, std::uint32_t last_element, Storages after) {
           arc.from = from;
@@ -641,6 +723,9 @@ class Builder {
       return;
     }
     if (later(storage, last_element) == Later::kAlways) return;
+    if (const auto anchor = anchors_.find(storage);
+        anchor != anchors_.end() && (anchor->second < first_element || anchor->second > last_element))
+      return;
     arc.keep_bytes += m_.bytes[storage];
     if (m_.is_parked[storage] == 0) unparked_keep_ += m_.bytes[storage];
     own.push_back(storage);
@@ -677,18 +762,23 @@ class Builder {
     arc.candidate = u;
     arc.always_saved = saved;
     arc.base_ps = c.base_ps;
-    arc.needs_saved = f.has_watch && is_watched && saved.empty();
     is_watched_ = is_watched && f.has_watch;
     std::vector<std::uint8_t> is_saved(c.choices.size(), 0);
     for (const std::uint32_t choice : saved) is_saved[choice] = 1;
     for (const UnitGroup& group : f.groups) {
       if (is_saved[group.choice] != 0) continue;
+      if (group.kind == GroupKind::kGiven && is_watched) {
+        arc.always_saved.push_back(group.choice);
+        continue;
+      }
       const std::int64_t time_ps = c.choices[group.choice].time_ps;
       if (group.kind != GroupKind::kSum || !is_watched)
         arc.base_ps += time_ps;
       else
         arc.groups.push_back({group.bytes, time_ps, kNoPeak, group.choice});
     }
+    std::sort(arc.always_saved.begin(), arc.always_saved.end());
+    arc.needs_saved = f.has_watch && is_watched && arc.always_saved.empty();
     if (arc.needs_saved && arc.groups.empty()) return;
     sums_.clear();
     if (is_watched)
@@ -699,6 +789,7 @@ class Builder {
     unparked_keep_ = 0;
     hold_inputs(c, f, held, arc, own);
     hold_caches(c, f, saved, arc, own);
+    give(c, f, is_watched);
     backward(c, f, held, arc);
     forward(c, held, arc);
     if (has_forward_) find_forward_of_unit(c, f, held, arc);
@@ -756,6 +847,29 @@ class Builder {
       holds_.push_back({storage, without(held, m_.fixed(storage))});
       // Its first moment after the region may be long after it was made; what counts is that it is there from then on.
       keep(arc, own, storage, held.back().end, f.first_element, f.last_element);
+    }
+  }
+
+  // What is saved for nothing on this arc.
+  void give(const Candidate& c, const UnitFacts& f, bool is_watched) {
+    is_given_.resize(t_.storages.size(), 0);
+    is_given_op_.resize(t_.ops.size(), 0);
+    for (const std::uint32_t storage : given_) is_given_[storage] = 0;
+    for (const OpId op : given_ops_) is_given_op_[op.index()] = 0;
+    given_.clear();
+    given_ops_.clear();
+    if (!is_watched) return;
+    for (const UnitGroup& group : f.groups) {
+      if (group.kind != GroupKind::kGiven) continue;
+      for (const OpId op : c.choices[group.choice].savers) {
+        is_given_op_[op.index()] = 1;
+        given_ops_.push_back(op);
+        for (const std::uint32_t storage : cache_of(c, op)) {
+          if (space_.index.allocators[storage] != op) continue;
+          is_given_[storage] = 1;
+          given_.push_back(storage);
+        }
+      }
     }
   }
 
@@ -918,7 +1032,7 @@ class Builder {
     }
     for (auto& [storage, list] : when) {
       std::vector<Interval> alive = union_of(std::move(list));
-      if (is_cached_[storage] != 0) alive = without(alive, m_.fixed(storage));
+      if (is_cached_[storage] != 0 || is_given_[storage] != 0) alive = without(alive, m_.fixed(storage));
       profile_.add(alive, m_.bytes[storage]);
     }
   }
@@ -946,7 +1060,7 @@ class Builder {
           next_alloc = 0;
           row_ = {};
           if (gap < sums_.size() && sums_[gap].begin == at) most = &arc.groups[gap].inside_bytes;
-          if (is_saved_op_[id] != 0) break;
+          if (is_saved_op_[id] != 0 || is_given_op_[id] != 0) break;
           const std::int64_t before = total_;
           run_row(running, [&](std::uint32_t storage) { take(storage); });
           note(0);  // made early, all of it
@@ -967,7 +1081,8 @@ class Builder {
           const bool is_made = running.has_value() && is_saved_op_[running.index()] == 0 &&
                                next_alloc < row_.is_made.size() && row_.is_made[next_alloc] != 0;
           ++next_alloc;
-          const bool is_skipped = running.has_value() && is_saved_op_[running.index()] != 0 && is_cached_[id] == 0;
+          const bool is_skipped = running.has_value() && ((is_saved_op_[running.index()] != 0 && is_cached_[id] == 0) ||
+                                                          (is_given_op_[running.index()] != 0 && is_given_[id] == 0));
           if (!is_made && !is_skipped) take(id);
           note(extra);
           break;
@@ -1010,7 +1125,7 @@ class Builder {
 
   std::int64_t counted_bytes(std::uint32_t storage) const {
     if (m_.is_resized[storage] != 0) return 0;
-    if (is_cached_[storage] != 0 && m_.is_fixed_at(storage, trigger_)) return 0;
+    if ((is_cached_[storage] != 0 || is_given_[storage] != 0) && m_.is_fixed_at(storage, trigger_)) return 0;
     return m_.bytes[storage];
   }
 
@@ -1052,6 +1167,9 @@ class Builder {
   std::vector<UnitFacts> facts_;                                  // by candidate
   std::vector<std::vector<std::uint32_t>> starting_;              // by element: candidates
   std::vector<Storages> open_;                                    // by place
+  bool has_too_many_patterns_ = false;
+  std::map<std::uint32_t, std::uint32_t> anchors_;  // by storage that has no place in patterns
+  std::vector<Storages> anchored_;                  // by place: those whose anchors lie before it
 
   // Of the arc that is being made.
   Profile profile_;
@@ -1063,6 +1181,10 @@ class Builder {
   std::vector<std::uint32_t> cached_;
   std::vector<std::uint8_t> is_saved_op_;  // by op
   std::vector<OpId> saved_ops_;
+  std::vector<std::uint8_t> is_given_;  // the same of what is saved for nothing
+  std::vector<std::uint32_t> given_;
+  std::vector<std::uint8_t> is_given_op_;
+  std::vector<OpId> given_ops_;
   bool is_watched_ = false;
   Row row_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> targets_;  // by arc: place and pattern
@@ -1091,7 +1213,7 @@ bool is_small_step(const Step& step, const Space& space) {
   return step.tables().events.size() <= kFewEvents && space.candidates.size() <= kFewCandidates;
 }
 
-Problem build_whole_problem(const Step& step, const Space& space, const ProblemOptions& options) {
+Problem build_sharpest_problem(const Step& step, const Space& space, const ProblemOptions& options) {
   constexpr std::size_t kManyConditions = 11;
   constexpr std::size_t kManyParked = 25;
   const auto build = [&](bool cut_parked, std::size_t least_parked, std::size_t max_conditions) {
@@ -1103,11 +1225,12 @@ Problem build_whole_problem(const Step& step, const Space& space, const ProblemO
   };
   // Few parked tensors can be tried both ways, which says more of them.
   Problem problem = build(true, kManyParked, options.max_conditions);
+  if (problem.given_count == 0) return problem;
   const bool is_small = is_small_step(step, space);
-  if (!problem.is_whole && is_small) problem = build(false, 1, kManyConditions);
-  if (problem.is_whole) return problem;
-  const Problem cut = build(true, 1, is_small ? kManyConditions : options.max_conditions);
-  return cut.is_whole ? cut : problem;
+  if (is_small) problem = build(false, 1, kManyConditions);
+  if (problem.given_count == 0) return problem;
+  Problem cut = build(true, 1, is_small ? kManyConditions : options.max_conditions);
+  return cut.given_count < problem.given_count ? cut : problem;
 }
 
 }  // namespace tidemark::planner

@@ -189,7 +189,7 @@ MethodOutcome run_exact_milp(const MethodInput& input) {
     if (!outcome.own) {
       outcome.own = MethodVerdict{
           .end = solution.end, .peak_bytes = solution.peak_bytes, .recompute_ps = solution.time_ps, .ratios = {}};
-      outcome.bound_ps = input.problem.is_whole ? solution.bound_ps : 0;
+      outcome.bound_ps = solution.bound_ps;
     }
     outcome.reached_limit = outcome.reached_limit || solution.end == SolveEnd::kLimit;
     if (solution.paths.empty()) break;

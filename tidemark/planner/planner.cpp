@@ -82,7 +82,7 @@ std::optional<LinearModel> method_model(const Step& step, const cost::StepCost& 
   const std::int64_t room_bytes = room_of(options);
   const Times times = times_of(cost);
   const Space space = find_space(step, times, options.space);
-  const Problem problem = build_whole_problem(step, space, problem_options(options));
+  const Problem problem = build_sharpest_problem(step, space, problem_options(options));
   return model_of(method_input({step, space, problem, times, options}, room_bytes));
 }
 

@@ -24,7 +24,6 @@ class Search {
       : p_(prepared),
         room_bytes_(room_bytes),
         max_work_(max_work),
-        is_whole_(prepared.solver().problem().is_whole),
         floor_bytes_(prepared.solver().smallest_peak_bytes()) {}
 
   PlanResult run(const std::vector<Judged>& known) {
@@ -61,7 +60,7 @@ class Search {
   }
 
   void search() {
-    if (room_bytes_ < floor_bytes_ && is_whole_) return infeasible();
+    if (room_bytes_ < floor_bytes_) return infeasible();
     if (p_.is_smallest_proved() && room_bytes_ < p_.smallest().peak_bytes) return infeasible();
     // The model never says more than a replay, so that what it finds first is a bound for all plans; where it says
     // less, or fragments of a cache come on top, smaller budgets are tried until a replay agrees.
@@ -71,13 +70,13 @@ class Search {
     bool is_first = true;
     for (int i = 0; i < kTries; ++i) {
       const Solution solution = solve(model_budget);
-      if (is_first) result_.bound_ps = is_whole_ ? solution.bound_ps : 0;
-      if (is_first && is_whole_ && solution.end == SolveEnd::kInfeasible) return infeasible();
+      if (is_first) result_.bound_ps = solution.bound_ps;
+      if (is_first && solution.end == SolveEnd::kInfeasible) return infeasible();
       if (solution.paths.empty()) break;
       const Judged judged = p_.judge(plan_of(p_.space(), solver.problem(), solution.paths));
       note(judged);
       if (judged.peak_bytes <= room_bytes_) {
-        const bool is_proved = is_first && is_whole_ && solution.end == SolveEnd::kOptimal;
+        const bool is_proved = is_first && solution.end == SolveEnd::kOptimal;
         if (is_first || !p_.can_order()) return finish(is_proved);
         break;
       }
@@ -159,7 +158,7 @@ class Search {
   // What another method found, and nothing else.
   void use(const MethodOutcome& outcome) {
     result_.statistics = outcome.statistics;
-    if (room_bytes_ < floor_bytes_ && is_whole_) return infeasible();
+    if (room_bytes_ < floor_bytes_) return infeasible();
     if (!outcome.plan) {
       take(p_.smallest(), outcome.reached_limit ? Termination::kLimit : Termination::kNotFound);
       result_.plan = {};
@@ -251,7 +250,6 @@ class Search {
   const PreparedStep& p_;
   std::int64_t room_bytes_;
   std::int64_t max_work_;
-  bool is_whole_;
   std::int64_t floor_bytes_;
   std::optional<Judged> smaller_;  // than what was known
   std::optional<Judged> best_;     // of those that fit
@@ -302,7 +300,7 @@ PreparedStep::PreparedStep(const step::Step& step, const cost::StepCost& cost, c
       replayer_(step, replay_options(options)) {
   none_ = judge({});
   smallest_ = none_;
-  solver_ = std::make_unique<ExactSolver>(build_whole_problem(step, space_, problem_options(options)));
+  solver_ = std::make_unique<ExactSolver>(build_sharpest_problem(step, space_, problem_options(options)));
   can_settle_ties_ = can_order() && has_few_paths(solver_->problem());
   try_policies();
   find_smallest();
@@ -361,8 +359,8 @@ bool PreparedStep::is_of_space(const plan::Plan& plan) const {
 bool PreparedStep::is_small() const { return is_small_step(step_, space_); }
 
 bool PreparedStep::can_order() const {
-  const Problem& problem = solver_->problem();
-  return problem.is_whole && options_.against != Against::kReserved;
+  // What the model saves for nothing is saved on all of its paths.
+  return solver_->problem().given_count == 0 && options_.against != Against::kReserved;
 }
 
 bool PreparedStep::is_better(const Judged& a, const Judged& b) const {
@@ -377,8 +375,8 @@ void PreparedStep::find_smallest() {
     if (judged.peak_bytes < smallest_.peak_bytes) smallest_ = judged;
     known_.push_back(std::move(judged));
   }
-  is_smallest_proved_ = solver_->problem().is_whole && options_.against != Against::kReserved &&
-                        smallest_.peak_bytes == solver_->smallest_peak_bytes();
+  is_smallest_proved_ =
+      options_.against != Against::kReserved && smallest_.peak_bytes == solver_->smallest_peak_bytes();
   constexpr std::int64_t kWork = 2'000'000;
   if (!is_smallest_proved_ && can_order()) look_for_smaller(kWork);
 }

@@ -77,7 +77,7 @@ struct Problem {
   std::int64_t ground_bytes = 0;  // the peak of what no plan can change
   // Whether every bound below is what a replay says of every plan. Otherwise peaks are at most what a replay says.
   bool is_exact = true;
-  bool is_whole = true;            // false: some choices were left out, since there would have been too many
+  std::int64_t given_count = 0;    // groups of units that count as saved for nothing: too many to try both ways
   std::int64_t pattern_count = 0;  // the most states at one place
 };
 

@@ -83,11 +83,9 @@ class Check {
   bool is_proved() {
     if (c_.claim != Claim::kInfeasible && c_.bound_ps == 0) return true;  // times are never below
     const planner::Space space = planner::find_space(in_.step, in_.times, c_.space);
-    const planner::Problem problem = planner::build_whole_problem(
+    const planner::Problem problem = planner::build_sharpest_problem(
         in_.step, space,
         {.workspace = in_.workspace, .round_to_bytes = plan::rounding_of(c_.against, c_.rounding_bytes)});
-    if (!problem.is_whole)
-      return fail("the step has more choices than the model of it takes in, so that nothing is proved for all plans");
     std::vector<LeastPeaks> peaks;
     std::int64_t least_bytes = problem.ground_bytes;
     for (const planner::Episode& episode : problem.episodes) {
