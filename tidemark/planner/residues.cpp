@@ -14,6 +14,7 @@ namespace tidemark::planner {
 namespace {
 
 constexpr std::int64_t kMostCost = std::int64_t{1} << 51;
+constexpr int kFreeBits = 10;  // an exchange is free when it costs less than one part in 2^10 of what is exchanged
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
@@ -56,8 +57,10 @@ std::vector<Tie> find_ties(const Bounds& bounds, std::int64_t budget_bytes) {
     Tie way{arc.from, arc.to, arc.base_ps, {}, {}};
     if (price != 0 && arc.keep_bytes > 0) way.sizes.push_back(arc.keep_bytes);
     for (const ArcGroup& group : arc.groups) {
-      const Int128 more = scaled(group.time_ps) - price * group.bytes;
-      if (through + (more < 0 ? -more : more) <= most && price != 0) {
+      const Int128 worth = price * group.bytes;
+      const Int128 more = scaled(group.time_ps) - worth;
+      const Int128 off = more < 0 ? -more : more;
+      if (through + off <= most && off <= worth >> kFreeBits && price != 0) {
         way.either.emplace_back(group.bytes, group.time_ps);
         way.ps += group.time_ps;
       } else if (more > 0) {
@@ -79,7 +82,6 @@ struct Swap {
 };
 
 Swap find_swap(const std::vector<Tie>& ties, std::uint32_t state_count, std::int64_t unit, std::int64_t price) {
-  constexpr int kFreeBits = 10;  // an exchange is free when it costs less than one part in 2^10 of what is exchanged
   struct Place {
     bool is_there = false;
     std::int64_t units = 0;
