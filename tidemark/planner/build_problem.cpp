@@ -1,7 +1,6 @@
 #include "tidemark/planner/build_problem.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -10,6 +9,12 @@
 #include "tidemark/memory/replay.h"
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/moments.h"
+#include "tidemark/planner/op_workspace.h"
+#include "tidemark/planner/profile.h"
+#include "tidemark/planner/recompute_run.h"
+#include "tidemark/planner/shared_tensors.h"
+#include "tidemark/planner/step_view.h"
+#include "tidemark/planner/unit_facts.h"
 
 namespace tidemark::planner {
 
@@ -19,132 +24,74 @@ using namespace step;
 
 constexpr std::uint32_t kNever = plan::EventIndex::kNever;
 
-using Storages = std::vector<std::uint32_t>;  // ascending
-
-bool has(const Storages& storages, std::uint32_t storage) {
-  return std::binary_search(storages.begin(), storages.end(), storage);
+// Whether autograd keeps anything for the call that was made in it. If not, the unit would hold all that plain ops
+// hold, and run again on top.
+bool can_spare_bytes(const Step& step, const Space& space, const Candidate& c) {
+  const StepTables& t = step.tables();
+  for (std::uint32_t at = c.region.begin; at < c.region.end; ++at) {
+    if (t.events[at].kind != EventKind::kPack || !t.saves[t.events[at].id].hooked) continue;
+    const std::uint32_t made = space.index.allocs[step[t.saves[t.events[at].id].tensor].storage.index()];
+    if (made != kNever && made >= c.region.begin) return true;
+  }
+  return false;
 }
 
-Storages union_of(const Storages& a, const Storages& b) {
-  Storages both;
-  both.reserve(a.size() + b.size());
-  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
-  return both;
+// By candidate.
+std::vector<std::uint8_t> find_used(const Step& step, const Space& space) {
+  std::vector<std::uint8_t> is_used;
+  for (const Candidate& c : space.candidates) is_used.push_back(can_spare_bytes(step, space, c) ? 1 : 0);
+  return is_used;
 }
-
-// Totals at some moments, built up from intervals.
-class Profile {
- public:
-  void start(const std::vector<std::uint32_t>& moments, const Moments& m) {
-    moments_ = &moments;
-    values_.resize(moments.size());
-    for (std::size_t i = 0; i < moments.size(); ++i) values_[i] = m.level[moments[i]] + m.extra_peak[moments[i]];
-    changes_.assign(moments.size() + 1, 0);
-  }
-
-  void add(std::span<const Interval> intervals, std::int64_t bytes) {
-    for (const Interval& interval : intervals) {
-      changes_[place(interval.begin)] += bytes;
-      changes_[place(interval.end)] -= bytes;
-    }
-  }
-
-  void replace(std::size_t i, std::int64_t value) { values_[i] = value; }
-
-  const std::vector<std::int64_t>& finish() {
-    std::int64_t sum = 0;
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] += sum += changes_[i];
-    return values_;
-  }
-
- private:
-  std::size_t place(std::uint32_t event) const {
-    return static_cast<std::size_t>(std::lower_bound(moments_->begin(), moments_->end(), event) - moments_->begin());
-  }
-
-  const std::vector<std::uint32_t>* moments_ = nullptr;
-  std::vector<std::int64_t> values_;
-  std::vector<std::int64_t> changes_;
-};
-
-// A storage that something holds from outside a recompute, and when.
-struct Hold {
-  std::uint32_t storage = 0;
-  std::vector<Interval> when;
-};
-
-// How a group of a unit goes into the sums.
-enum class GroupKind : std::uint8_t {
-  kSum,        // its bytes are added where it is held, and that is all
-  kCondition,  // tried both ways: several ops, or held by others too
-  kFree,       // its tensors are there anyway: always worth saving
-  kGiven,      // one condition too many: as if it were saved and took no memory, which is less than either way
-};
-
-struct UnitGroup {
-  std::uint32_t choice = 0;
-  GroupKind kind = GroupKind::kSum;
-  std::uint32_t begin = 0;  // events of its op, if kSum
-  std::uint32_t end = 0;
-  std::uint32_t forward_start = 0;  // from when on its tensors are there only because it is saved
-  std::int64_t bytes = 0;
-  std::int64_t unparked_bytes = 0;                             // of those that the program does not hold anyway
-  std::vector<std::pair<std::uint32_t, std::int64_t>> starts;  // the same, tensor by tensor
-};
-
-// What is the same for all arcs of a candidate.
-struct UnitFacts {
-  std::uint32_t first_element = 0;
-  std::uint32_t last_element = 0;
-  Storages inputs;  // what the frame holds, without what is always there
-  std::vector<std::uint32_t> saves;
-  std::vector<UnitGroup> groups;  // free ones, in the order of their ops
-  std::vector<std::uint32_t> always;
-  bool has_watch = false;  // whether it matters that a dispatch mode watches
-  bool keeps = true;       // the frame is there at all later moments
-  bool keeps_cache = true;
-  std::vector<std::uint32_t> backward;  // its moments after the forward, ascending
-};
 
 class Builder {
  public:
   Builder(const Step& step, const Space& space, const ProblemOptions& options)
-      : step_(step), t_(step.tables()), space_(space), options_(options) {}
+      : step_(step),
+        t_(step.tables()),
+        space_(space),
+        options_(options),
+        is_used_(find_used(step, space)),
+        m_(find_moments(step, space, is_used_,
+                        {.workspace = options.workspace,
+                         .round_to_bytes = options.round_to_bytes,
+                         .cut_parked = options.cut_parked,
+                         .least_parked = options.least_parked})),
+        view_(step, space, m_),
+        workspace_(view_, options.workspace, options.round_to_bytes),
+        facts_(space.candidates.size()),
+        shared_(view_, plain_, facts_, is_used_),
+        saved_(view_),
+        recompute_(view_, workspace_) {}
 
   Problem run() {
-    for (const Candidate& c : space_.candidates) is_used_.push_back(can_spare_bytes(c) ? 1 : 0);
-    m_ = find_moments(step_, space_, is_used_,
-                      {.workspace = options_.workspace,
-                       .round_to_bytes = options_.round_to_bytes,
-                       .cut_parked = options_.cut_parked,
-                       .least_parked = options_.least_parked});
     problem_.ground_bytes = m_.ground_bytes;
-    if (options_.workspace != nullptr) {
-      rows_ = memory::join_workspace(step_, *options_.workspace);
-      watched_rows_ = memory::join_workspace(step_, *options_.workspace, true);
-    }
-    copy_holders_.assign(t_.storages.size(), 0);
     find_plain_holds();
-    facts_.resize(space_.candidates.size());
-    starting_.resize(m_.element_count());
-    for (std::uint32_t i = 0; i < facts_.size(); ++i) {
-      if (is_used_[i] == 0) continue;
-      facts_[i] = look_at(space_.candidates[i]);
-      starting_[facts_[i].first_element].push_back(i);
-    }
+    read_units();
     find_relevant();
-    find_open();
+    shared_.find_open();
     mode_ = Mode::kReal;
     has_forward_ = may_parked_matter_;
     make_episodes();
-    if (has_too_many_patterns_ && find_anchors()) {
-      find_open();
+    if (has_too_many_patterns_ && shared_.find_anchors(options_.max_shared)) {
+      shared_.find_open();
       make_episodes();
     }
     return std::move(problem_);
   }
 
  private:
+  void read_units() {
+    UnitReader reader(view_, workspace_, {.max_conditions = options_.max_conditions});
+    starting_.resize(m_.element_count());
+    for (std::uint32_t i = 0; i < facts_.size(); ++i) {
+      if (is_used_[i] == 0) continue;
+      facts_[i] = reader.read(space_.candidates[i]);
+      starting_[facts_[i].first_element].push_back(i);
+    }
+    problem_.is_exact = problem_.is_exact && reader.is_exact();
+    problem_.given_count = reader.given_count();
+  }
+
   void make_episodes() {
     problem_.episodes.clear();
     problem_.forward_episodes.clear();
@@ -162,19 +109,7 @@ class Builder {
     }
   }
 
-  std::uint32_t storage_of(std::uint32_t save) const { return step_[t_.saves[save].tensor].storage.value(); }
   std::int64_t rng_bytes() const { return round_up(memory::kRngStateBytes, options_.round_to_bytes); }
-
-  // Whether autograd keeps anything for the call that was made in it. If not, the unit would hold all that plain ops
-  // hold, and run again on top.
-  bool can_spare_bytes(const Candidate& c) const {
-    for (std::uint32_t at = c.region.begin; at < c.region.end; ++at) {
-      if (t_.events[at].kind != EventKind::kPack || !t_.saves[t_.events[at].id].hooked) continue;
-      const std::uint32_t made = space_.index.allocs[storage_of(t_.events[at].id)];
-      if (made != kNever && made >= c.region.begin) return true;
-    }
-    return false;
-  }
 
   // --- what plain elements hold
 
@@ -183,9 +118,8 @@ class Builder {
     std::vector<std::map<std::uint32_t, std::vector<Interval>>> found(m_.element_count());
     for (std::uint32_t i = 0; i < t_.saves.size(); ++i) {
       if (!t_.saves[i].hooked || m_.packed[i] == kNever) continue;
-      const std::uint32_t storage = storage_of(i);
+      const std::uint32_t storage = view_.storage_of(i);
       if (m_.is_always_fixed(storage)) continue;
-      packs_of_[storage].push_back(m_.packed[i]);
       if (m_.is_resized[storage] != 0) {
         problem_.is_exact = false;
         continue;
@@ -198,202 +132,14 @@ class Builder {
       for (auto& [storage, when] : found[i]) plain_[i].push_back({storage, union_of(std::move(when))});
   }
 
-  // --- candidates
-
-  UnitFacts look_at(const Candidate& c) {
-    UnitFacts f;
-    f.first_element = m_.element_at(c.region.begin - 1);
-    f.last_element = m_.element_at(c.region.end);
-    f.keeps = c.frame_end > m_.last_later[f.last_element];
-    f.keeps_cache = f.keeps && (c.trigger == kNever || c.trigger > m_.last_later[f.last_element]);
-    if (!f.keeps || !f.keeps_cache) problem_.is_exact = false;
-    if (std::min(c.frame_end, m_.event_count) > m_.first_below[f.first_element]) problem_.is_exact = false;
-    if (c.trigger != kNever && c.trigger > c.frame_end) problem_.is_exact = false;
-    for (std::uint32_t e = f.first_element; e <= f.last_element; ++e)
-      for (const std::uint32_t at : m_.owned[e])
-        if (at > c.region.end) f.backward.push_back(at);
-    std::sort(f.backward.begin(), f.backward.end());
-    look_at_region(c, f);
-    add_groups(c, f);
-    return f;
-  }
-
-  void look_at_region(const Candidate& c, UnitFacts& f) {
-    for (const TensorId input : step_.inputs(step_[c.call])) add_input(c, f, input);
-    for (std::uint32_t at = c.region.begin; at < c.region.end; ++at) {
-      const Event& event = t_.events[at];
-      if (event.kind == EventKind::kBegin) {
-        for (const TensorId input : step_.inputs(t_.ops[event.id])) add_input(c, f, input);
-        if (t_.ops[event.id].flags.has(OpFlag::kUnwatched)) f.has_watch = true;
-        if (!rows_.empty() && rows_[event.id] != watched_rows_[event.id]) f.has_watch = true;
-      } else if (event.kind == EventKind::kPack && t_.saves[event.id].hooked) {
-        add_input(c, f, t_.saves[event.id].tensor);
-        f.saves.push_back(event.id);
-        if (m_.is_resized[storage_of(event.id)] != 0) problem_.is_exact = false;
-        std::uint32_t end = std::min(m_.released[event.id], m_.event_count);
-        for (const Interval& interval : m_.unpacked[event.id]) end = std::max(end, interval.end);
-        if (end > m_.first_below[f.first_element]) problem_.is_exact = false;
-      } else if (event.kind == EventKind::kResize) {
-        problem_.is_exact = false;
-      }
-    }
-    std::sort(f.inputs.begin(), f.inputs.end());
-    f.inputs.erase(std::unique(f.inputs.begin(), f.inputs.end()), f.inputs.end());
-  }
-
-  void add_input(const Candidate& c, UnitFacts& f, TensorId tensor) {
-    const std::uint32_t storage = step_[tensor].storage.value();
-    const std::uint32_t made = space_.index.allocs[storage];
-    if (made != kNever && made >= c.region.begin) return;
-    if (m_.is_always_fixed(storage)) return;
-    if (m_.is_resized[storage] != 0) {
-      problem_.is_exact = false;
-      return;
-    }
-    f.inputs.push_back(storage);
-  }
-
-  // The storages that a checkpoint holds for a saved op, without those it holds as inputs anyway.
-  Storages cache_of(const Candidate& c, OpId op) const {
-    Storages storages;
-    for (const Output& output : step_.outputs(step_[op]))
-      if (const std::uint32_t storage = step_[output.tensor].storage.value(); is_inside(c, storage))
-        storages.push_back(storage);
-    std::sort(storages.begin(), storages.end());
-    storages.erase(std::unique(storages.begin(), storages.end()), storages.end());
-    return storages;
-  }
-
-  std::uint32_t end_of(OpId op) const {
-    std::uint32_t at = space_.index.begins[op.index()] + 1;
-    while (t_.events[at].kind != EventKind::kEnd) ++at;
-    return at;
-  }
-
-  void add_groups(const Candidate& c, UnitFacts& f) {
-    for (std::uint32_t i = 0; i < c.choices.size(); ++i) {
-      const Choice& choice = c.choices[i];
-      if (choice.freedom == Freedom::kNeverSave) continue;
-      if (choice.freedom == Freedom::kAlwaysSave) {
-        f.always.push_back(i);
-        continue;
-      }
-      UnitGroup group = look_at(c, f, choice);
-      group.choice = i;
-      f.groups.push_back(group);
-    }
-    const auto position = [&](const UnitGroup& g) {
-      return space_.index.begins[c.choices[g.choice].savers[0].index()];
-    };
-    std::sort(f.groups.begin(), f.groups.end(),
-              [&](const UnitGroup& a, const UnitGroup& b) { return position(a) < position(b); });
-    // In the forward, a group's bytes count from when those of all groups before it do: later than in truth at most.
-    std::uint32_t start = 0;
-    for (UnitGroup& group : f.groups)
-      if (group.kind == GroupKind::kSum) start = group.forward_start = std::max(start, group.forward_start);
-    give_small_conditions(f);
-  }
-
-  // The largest ones stay conditions.
-  void give_small_conditions(UnitFacts& f) {
-    std::vector<UnitGroup*> conditions;
-    for (UnitGroup& group : f.groups)
-      if (group.kind == GroupKind::kCondition) conditions.push_back(&group);
-    if (conditions.size() <= options_.max_conditions) return;
-    std::stable_sort(conditions.begin(), conditions.end(),
-                     [](const UnitGroup* a, const UnitGroup* b) { return a->bytes > b->bytes; });
-    for (std::size_t i = options_.max_conditions; i < conditions.size(); ++i) {
-      conditions[i]->kind = GroupKind::kGiven;
-      ++problem_.given_count;
-    }
-    problem_.is_exact = false;
-  }
-
-  UnitGroup look_at(const Candidate& c, const UnitFacts& f, const Choice& choice) const {
-    UnitGroup group;
-    const OpId op = choice.savers.front();
-    group.begin = space_.index.begins[op.index()];
-    group.end = end_of(op);
-    bool is_plain = choice.savers.size() == 1 && group.end < c.stop && c.trigger < c.frame_end && f.keeps_cache;
-    bool is_there_anyway = true;
-    for (const OpId saver : choice.savers) {
-      const std::uint32_t end = end_of(saver);
-      for (const std::uint32_t storage : cache_of(c, saver)) {
-        if (space_.index.allocators[storage] != saver || m_.is_resized[storage] != 0) return condition(group);
-        const Interval life = m_.fixed(storage).back();
-        is_there_anyway =
-            is_there_anyway && m_.fixed(storage).size() == 1 && life.end >= std::min(c.frame_end, m_.event_count);
-        is_plain =
-            is_plain && m_.fixed(storage).size() == 1 && life.end <= c.region.end && !is_held_outside(c, storage);
-        group.bytes += m_.bytes[storage];
-        if (m_.is_parked[storage] == 0) group.unparked_bytes += m_.bytes[storage];
-        group.starts.emplace_back(std::max(end, life.end), m_.bytes[storage]);
-        group.forward_start = std::max(group.forward_start, group.starts.back().first);
-      }
-      is_plain = is_plain && leaves_nothing_else(c, saver, end);
-    }
-    group.forward_start = std::max(group.forward_start, group.end);
-    if (is_there_anyway && group.end < c.stop) group.kind = GroupKind::kFree;
-    if (group.kind == GroupKind::kFree || is_plain) return group;
-    return condition(group);
-  }
-
-  static UnitGroup condition(UnitGroup group) {
-    group.kind = GroupKind::kCondition;
-    return group;
-  }
-
-  // Whether nothing that is allocated in the op, and is not in its cache, depends after the op on whether it runs
-  // again: it is gone by then, or is packed right away, which makes it in a recompute too. (PyTorch keeps wrapped
-  // numbers so.)
-  bool leaves_nothing_else(const Candidate& c, OpId op, std::uint32_t end) const {
-    const Storages cache = cache_of(c, op);
-    for (std::uint32_t at = space_.index.begins[op.index()]; at < end; ++at) {
-      if (t_.events[at].kind == EventKind::kPack) return false;
-      if (t_.events[at].kind != EventKind::kAlloc || has(cache, t_.events[at].id)) continue;
-      if (m_.fixed(t_.events[at].id).back().end <= end) continue;
-      std::uint32_t pack = end + 1;
-      while (pack < c.stop && t_.events[pack].kind == EventKind::kPack &&
-             storage_of(t_.events[pack].id) != t_.events[at].id)
-        ++pack;
-      if (pack >= c.stop || t_.events[pack].kind != EventKind::kPack) return false;
-    }
-    return true;
-  }
-
-  // Whether a save packed outside the region keeps the storage.
-  bool is_held_outside(const Candidate& c, std::uint32_t storage) const {
-    const auto found = packs_of_.find(storage);
-    if (found == packs_of_.end()) return false;
-    return std::any_of(found->second.begin(), found->second.end(),
-                       [&](std::uint32_t at) { return !c.region.contains(at); });
-  }
-
-  // --- which storages several arcs may hold
-
-  // How a storage is there by itself at the moments of later elements.
-  enum class Later : std::uint8_t { kNotAtAll, kSometimes, kAlways };
-  Later later(std::uint32_t storage, std::uint32_t element) const {
-    const Interval range = {m_.element_begin[element + 1],
-                            std::max(m_.last_later[element] + 1, m_.element_begin[element + 1])};
-    const auto relevant = [&](std::uint32_t begin, std::uint32_t end) {
-      return begin < end ? relevant_before_[end] - relevant_before_[begin] : 0;
-    };
-    std::uint32_t count = 0;
-    for (const Interval& interval : m_.fixed(storage))
-      count += relevant(std::max(interval.begin, range.begin), std::min(interval.end, range.end));
-    if (count == 0) return Later::kNotAtAll;
-    return count == relevant(range.begin, range.end) ? Later::kAlways : Later::kSometimes;
-  }
+  // --- which moments matter
 
   // A moment of the forward does not matter when it lies below what certainly comes later, even if something was
   // counted twice there. That spares a state for every tensor that the program holds for a while longer than it must:
   // nearly all moments of the forward are such. The bound on what comes later is that of a problem in which every
   // shared tensor is held by someone else.
   void find_relevant() {
-    relevant_before_.resize(std::size_t{m_.event_count} + 1);
-    for (std::uint32_t at = 0; at <= m_.event_count; ++at) relevant_before_[at] = at;
-    find_open();
+    shared_.find_open();
     const bool was_exact = problem_.is_exact;
     mode_ = Mode::kAllHeld;
     plain_keep_.assign(m_.element_count(), 0);
@@ -412,9 +158,7 @@ class Builder {
       if (c.trigger != kNever) is_relevant[c.trigger] = 1;
     mark_forward(is_relevant);
     problem_.is_exact = was_exact && !may_parked_matter_;
-    for (std::uint32_t at = 0; at < m_.event_count; ++at)
-      relevant_before_[at + 1] = relevant_before_[at] + is_relevant[at];
-    for (Storages& open : open_) open.clear();
+    shared_.set_relevant(is_relevant);
   }
 
   void mark_forward(std::vector<std::uint8_t>& is_relevant) {
@@ -469,91 +213,6 @@ class Builder {
     }
   }
 
-  void find_open() {
-    open_.assign(m_.element_count() + 1, {});  // by place: before this element
-    anchored_.assign(m_.element_count() + 1, {});
-    std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> range;  // by storage: first and last holder
-    const auto note = [&](std::uint32_t storage, std::uint32_t element) {
-      const auto [found, is_new] = range.emplace(storage, std::pair(element, element));
-      if (is_new) return;
-      found->second.first = std::min(found->second.first, element);
-      found->second.second = std::max(found->second.second, element);
-    };
-    for (std::uint32_t i = 0; i < plain_.size(); ++i)
-      for (const Hold& hold : plain_[i]) note(hold.storage, i);
-    for (std::uint32_t i = 0; i < facts_.size(); ++i) {
-      for (const std::uint32_t storage : facts_[i].inputs) note(storage, facts_[i].first_element);
-      for (const Choice& choice : space_.candidates[i].choices) {
-        if (choice.freedom == Freedom::kNeverSave) continue;
-        for (const OpId op : choice.savers)
-          for (const std::uint32_t storage : cache_of(space_.candidates[i], op))
-            note(storage, m_.element_at(space_.index.begins[op.index()]));
-      }
-    }
-    for (const auto& [storage, holders] : range) {
-      bool may_be_kept = false;  // by an arc that has counted it
-      for (std::uint32_t e = holders.first; e + 1 < m_.element_count(); ++e) {
-        if (m_.episode_of[e] != m_.episode_of[e + 1]) break;
-        const Later when = later(storage, e);
-        may_be_kept = may_be_kept || when != Later::kAlways;
-        if (!may_be_kept) continue;
-        if (e >= holders.second && when == Later::kNotAtAll) break;
-        const auto anchor = anchors_.find(storage);
-        if (anchor == anchors_.end())
-          open_[e + 1].push_back(storage);
-        else if (e >= anchor->second)
-          anchored_[e + 1].push_back(storage);
-      }
-    }
-  }
-
-  // Where there would be too many patterns, only the largest tensors keep a place in them. Each other one is counted
-  // from its anchor on, an element that mostly holds it: by the arc over that element, as if all later arcs found it
-  // held and earlier ones let go of it at their end. That is at most what is there on any path. False: all have theirs.
-  bool find_anchors() {
-    std::map<std::uint32_t, std::vector<std::uint32_t>> places;  // by storage: where it is open
-    for (std::uint32_t i = 0; i < open_.size(); ++i)
-      for (const std::uint32_t storage : open_[i]) places[storage].push_back(i);
-    Storages by_size;
-    for (const auto& [storage, where] : places) by_size.push_back(storage);
-    std::stable_sort(by_size.begin(), by_size.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return m_.bytes[a] > m_.bytes[b]; });
-    std::vector<std::size_t> kept(open_.size(), 0);
-    for (const std::uint32_t storage : by_size) {
-      const std::vector<std::uint32_t>& where = places[storage];
-      const bool has_room =
-          std::all_of(where.begin(), where.end(), [&](std::uint32_t i) { return kept[i] < options_.max_shared; });
-      if (!has_room) {
-        anchors_.emplace(storage, anchor_of(storage));
-        continue;
-      }
-      for (const std::uint32_t i : where) ++kept[i];
-    }
-    return !anchors_.empty();
-  }
-
-  // The first element that holds it as plain ops, of those that share the fewest candidates with where it was made: a
-  // unit that begins later has it as an input.
-  std::uint32_t anchor_of(std::uint32_t storage) const {
-    const std::uint32_t made = space_.index.allocs[storage];
-    std::uint32_t anchor = Moments::kGround;
-    std::size_t fewest = std::numeric_limits<std::size_t>::max();
-    for (std::uint32_t e = 0; e < plain_.size(); ++e) {
-      const bool holds =
-          std::any_of(plain_[e].begin(), plain_[e].end(), [&](const Hold& hold) { return hold.storage == storage; });
-      if (!holds || later(storage, e) == Later::kAlways) continue;
-      std::size_t shared = 0;
-      for (std::uint32_t u = 0; u < facts_.size(); ++u)
-        if (is_used_[u] != 0 && made != kNever && space_.candidates[u].region.contains(made) &&
-            facts_[u].last_element >= e)
-          ++shared;
-      if (shared >= fewest) continue;
-      fewest = shared;
-      anchor = e;
-    }
-    return anchor;
-  }
-
   // --- episodes
 
   struct Place {
@@ -563,7 +222,7 @@ class Builder {
 
   std::uint32_t pattern_at(std::vector<Place>& places, std::uint32_t place, std::uint32_t element, Storages held) {
     Place& p = places[place];
-    if (mode_ == Mode::kAllHeld) held = place == 0 || place + 1 == places.size() ? Storages() : open_[element];
+    if (mode_ == Mode::kAllHeld) held = place == 0 || place + 1 == places.size() ? Storages() : shared_.open(element);
     const auto [found, is_new] = p.number.emplace(std::move(held), static_cast<std::uint32_t>(p.patterns.size()));
     if (!is_new) return found->second;
     if (p.patterns.size() + 1 < options_.max_patterns) {
@@ -575,7 +234,7 @@ class Builder {
     has_too_many_patterns_ = true;
     problem_.is_exact = false;
     p.number.erase(found);
-    const auto [all, is_first] = p.number.emplace(open_[element], static_cast<std::uint32_t>(p.patterns.size()));
+    const auto [all, is_first] = p.number.emplace(shared_.open(element), static_cast<std::uint32_t>(p.patterns.size()));
     if (is_first) p.patterns.push_back(all->first);
     return all->second;
   }
@@ -592,7 +251,7 @@ class Builder {
       offset[i + 1] = offset[i] + static_cast<std::uint32_t>(places[i].patterns.size());
       if (first + i == end) break;
       for (std::uint32_t p = 0; p < places[i].patterns.size(); ++p) {
-        const Storages held = union_of(places[i].patterns[p], anchored_[first + i]);
+        const Storages held = union_of(places[i].patterns[p], shared_.anchored(first + i));
         const std::uint32_t from = offset[i] + p;
         const auto add = [&](Arc arc, std::uint32_t last_element, Storages after) {
           arc.from = from;
@@ -619,7 +278,7 @@ class Builder {
   // What is held after an arc that holds `own` besides `held`, of what is open there.
   Storages held_after(const Storages& held, const Storages& own, std::uint32_t last_element) const {
     Storages after;
-    for (const std::uint32_t storage : open_[last_element + 1])
+    for (const std::uint32_t storage : shared_.open(last_element + 1))
       if (has(held, storage) || has(own, storage)) after.push_back(storage);
     return after;
   }
@@ -722,10 +381,8 @@ class Builder {
       if (end > m_.element_begin[last_element + 1]) problem_.is_exact = false;
       return;
     }
-    if (later(storage, last_element) == Later::kAlways) return;
-    if (const auto anchor = anchors_.find(storage);
-        anchor != anchors_.end() && (anchor->second < first_element || anchor->second > last_element))
-      return;
+    if (shared_.later(storage, last_element) == Later::kAlways) return;
+    if (!shared_.is_counted(storage, first_element, last_element)) return;
     arc.keep_bytes += m_.bytes[storage];
     if (m_.is_parked[storage] == 0) unparked_keep_ += m_.bytes[storage];
     own.push_back(storage);
@@ -789,7 +446,7 @@ class Builder {
     unparked_keep_ = 0;
     hold_inputs(c, f, held, arc, own);
     hold_caches(c, f, saved, arc, own);
-    give(c, f, is_watched);
+    if (is_watched) give(c, f);
     backward(c, f, held, arc);
     forward(c, held, arc);
     if (has_forward_) find_forward_of_unit(c, f, held, arc);
@@ -817,28 +474,20 @@ class Builder {
   // What it holds of the ops that are saved on this arc.
   void hold_caches(const Candidate& c, const UnitFacts& f, const std::vector<std::uint32_t>& saved, Arc& arc,
                    Storages& own) {
-    for (const std::uint32_t storage : cached_) is_cached_[storage] = 0;
-    cached_.clear();
-    is_cached_.resize(t_.storages.size(), 0);
-    is_saved_op_.resize(t_.ops.size(), 0);
-    for (const OpId op : saved_ops_) is_saved_op_[op.index()] = 0;
-    saved_ops_.clear();
+    saved_.clear();
     std::map<std::uint32_t, std::vector<Interval>> when;
     for (const std::uint32_t choice : saved)
       for (const OpId op : c.choices[choice].savers) {
-        is_saved_op_[op.index()] = 1;
-        saved_ops_.push_back(op);
-        const std::uint32_t end = end_of(op);
+        saved_.save_op(op);
+        const std::uint32_t end = view_.end_of(op);
         const bool is_reached = c.trigger != kNever && end < c.stop;
-        for (const std::uint32_t storage : cache_of(c, op)) {
+        for (const std::uint32_t storage : view_.cache_of(c, op)) {
           if (m_.is_resized[storage] != 0) {
             problem_.is_exact = false;
             continue;
           }
           when[storage].push_back({end, is_reached ? std::min(c.trigger, frame_.end) : frame_.end});
-          if (space_.index.allocators[storage] != op) continue;
-          is_cached_[storage] = 1;
-          cached_.push_back(storage);
+          if (space_.index.allocators[storage] == op) saved_.save_storage(storage);
         }
       }
     for (auto& [storage, intervals] : when) {
@@ -851,24 +500,13 @@ class Builder {
   }
 
   // What is saved for nothing on this arc.
-  void give(const Candidate& c, const UnitFacts& f, bool is_watched) {
-    is_given_.resize(t_.storages.size(), 0);
-    is_given_op_.resize(t_.ops.size(), 0);
-    for (const std::uint32_t storage : given_) is_given_[storage] = 0;
-    for (const OpId op : given_ops_) is_given_op_[op.index()] = 0;
-    given_.clear();
-    given_ops_.clear();
-    if (!is_watched) return;
+  void give(const Candidate& c, const UnitFacts& f) {
     for (const UnitGroup& group : f.groups) {
       if (group.kind != GroupKind::kGiven) continue;
       for (const OpId op : c.choices[group.choice].savers) {
-        is_given_op_[op.index()] = 1;
-        given_ops_.push_back(op);
-        for (const std::uint32_t storage : cache_of(c, op)) {
-          if (space_.index.allocators[storage] != op) continue;
-          is_given_[storage] = 1;
-          given_.push_back(storage);
-        }
+        saved_.give_op(op);
+        for (const std::uint32_t storage : view_.cache_of(c, op))
+          if (space_.index.allocators[storage] == op) saved_.give_storage(storage);
       }
     }
   }
@@ -936,58 +574,16 @@ class Builder {
     for (std::uint32_t at = c.region.begin; at < c.region.end; ++at) {
       if (t_.events[at].kind != EventKind::kBegin) continue;
       const OpId op(t_.events[at].id);
-      const bool is_unwatched = t_.ops[op.index()].flags.has(OpFlag::kUnwatched);
-      if (!is_unwatched && (rows_.empty() || rows_[op.index()] == watched_rows_[op.index()])) continue;
-      run_row(op, [](std::uint32_t) {});
-      const std::uint32_t end = end_of(op);
+      if (!workspace_.is_changed_by_watch(op)) continue;
+      OpScratch scratch = workspace_.at_begin(op, is_watched_);
+      const std::uint32_t end = view_.end_of(op);
       std::size_t next = 0;
       for (std::uint32_t i = at; i < end; ++i) {
-        if (i > at && t_.events[i].kind == EventKind::kAlloc && row_.is_made[next++] != 0)
-          row_.extra -= m_.bytes[t_.events[i].id];
-        profile_.replace(i - (c.region.begin - 1), m_.level[i] + (i == at ? row_.peak : row_.extra));
+        if (i > at && t_.events[i].kind == EventKind::kAlloc && next < scratch.is_made.size() &&
+            scratch.is_made[next++] != 0)
+          scratch.extra -= m_.bytes[t_.events[i].id];
+        profile_.replace(i - (c.region.begin - 1), m_.level[i] + (i == at ? scratch.peak : scratch.extra));
       }
-    }
-  }
-
-  struct Row {
-    std::int64_t extra = 0;  // hidden bytes, and those of alloc events that have been made to happen
-    std::int64_t hidden = 0;
-    std::int64_t peak = 0;
-    std::vector<std::uint8_t> is_made;
-  };
-
-  // The begin of an op in the region of a unit. `make` is told of allocs that happen now.
-  template <class Make>
-  void run_row(OpId op, const Make& make) {
-    row_ = {};
-    std::vector<std::uint32_t> allocs;
-    for (std::uint32_t at = space_.index.begins[op.index()] + 1; t_.events[at].kind != EventKind::kEnd; ++at)
-      if (t_.events[at].kind == EventKind::kAlloc) allocs.push_back(t_.events[at].id);
-    row_.is_made.assign(allocs.size(), 0);
-    if (is_watched_ && t_.ops[op.index()].flags.has(OpFlag::kUnwatched)) {
-      const std::uint32_t written = step_[step_.outputs(step_[op]).front().tensor].storage.value();
-      row_.hidden = row_.extra = row_.peak = m_.is_resized[written] != 0 ? 0 : m_.bytes[written];
-      return;
-    }
-    const std::vector<std::uint32_t>& rows = is_watched_ ? watched_rows_ : rows_;
-    if (rows.empty() || rows[op.index()] == memory::kNoRow) return;
-    std::vector<std::int64_t> hidden;
-    for (const memory::WorkspaceStep& s : options_.workspace->rows[rows[op.index()]].steps) {
-      const auto value = static_cast<std::size_t>(s.value);
-      if (s.kind == memory::WorkspaceStepKind::kTake) {
-        hidden.push_back(round_up(s.value, options_.round_to_bytes));
-        row_.hidden += hidden.back();
-        row_.extra += hidden.back();
-      } else if (s.kind == memory::WorkspaceStepKind::kGive) {
-        row_.hidden -= hidden[value];
-        row_.extra -= hidden[value];
-        hidden[value] = 0;
-      } else if (value < allocs.size() && row_.is_made[value] == 0) {
-        row_.is_made[value] = 1;
-        row_.extra += m_.bytes[allocs[value]];
-        make(allocs[value]);
-      }
-      row_.peak = std::max(row_.peak, row_.extra);
     }
   }
 
@@ -1014,14 +610,15 @@ class Builder {
         arc.before[0].recompute_bytes = std::max(arc.before[0].recompute_bytes, values[i]);
       }
     }
-    if (is_recomputed) recompute(c, at_trigger, arc);
+    if (is_recomputed)
+      recompute_.run(c, at_trigger + (c.preserve_rng ? rng_bytes() : 0), sums_, saved_, is_watched_, arc);
   }
 
   // After the recompute: what it made for the unit's saves, until each is handed over and dropped.
   void add_recomputed(const Candidate& c, const UnitFacts& f) {
     std::map<std::uint32_t, std::vector<Interval>> when;
     for (const std::uint32_t save : f.saves) {
-      const std::uint32_t storage = storage_of(save);
+      const std::uint32_t storage = view_.storage_of(save);
       const std::uint32_t made = space_.index.allocs[storage];
       if (made == kNever || made < c.region.begin || m_.is_resized[storage] != 0) continue;
       const std::uint32_t first = m_.unpacked[save].empty() ? m_.event_count : m_.unpacked[save].front().begin;
@@ -1032,115 +629,9 @@ class Builder {
     }
     for (auto& [storage, list] : when) {
       std::vector<Interval> alive = union_of(std::move(list));
-      if (is_cached_[storage] != 0 || is_given_[storage] != 0) alive = without(alive, m_.fixed(storage));
+      if (saved_.is_there(storage)) alive = without(alive, m_.fixed(storage));
       profile_.add(alive, m_.bytes[storage]);
     }
-  }
-
-  // Runs the region again on top of `start_bytes`.
-  void recompute(const Candidate& c, std::int64_t start_bytes, Arc& arc) {
-    total_ = start_bytes + (c.preserve_rng ? rng_bytes() : 0);
-    trigger_ = c.trigger;
-    for (const std::uint32_t storage : cached_) {
-      copy_holders_[storage] = 1;  // the cache
-      touched_.push_back(storage);
-    }
-    std::size_t gap = 0;
-    std::int64_t* most = &arc.before[0].recompute_bytes;
-    *most = std::max(*most, total_);
-    OpId running;
-    std::int64_t extra = 0;
-    std::size_t next_alloc = 0;
-    const auto note = [&](std::int64_t on_top) { *most = std::max(*most, total_ + on_top); };
-    for (std::uint32_t at = c.region.begin; at < c.stop; ++at) {
-      const std::uint32_t id = t_.events[at].id;
-      switch (t_.events[at].kind) {
-        case EventKind::kBegin: {
-          running = OpId(id);
-          next_alloc = 0;
-          row_ = {};
-          if (gap < sums_.size() && sums_[gap].begin == at) most = &arc.groups[gap].inside_bytes;
-          if (is_saved_op_[id] != 0 || is_given_op_[id] != 0) break;
-          const std::int64_t before = total_;
-          run_row(running, [&](std::uint32_t storage) { take(storage); });
-          note(0);  // made early, all of it
-          // On the way some workspace may have been larger; what was made early is in both.
-          *most = std::max(*most, before + row_.peak);
-          extra = row_.hidden;
-          note(extra);
-          break;
-        }
-        case EventKind::kEnd:
-          extra = 0;
-          if (is_saved_op_[id] != 0) drop_cache(c, OpId(id));
-          if (gap < sums_.size() && sums_[gap].end == at) most = &arc.before[++gap].recompute_bytes;
-          running = {};
-          note(0);
-          break;
-        case EventKind::kAlloc: {
-          const bool is_made = running.has_value() && is_saved_op_[running.index()] == 0 &&
-                               next_alloc < row_.is_made.size() && row_.is_made[next_alloc] != 0;
-          ++next_alloc;
-          const bool is_skipped = running.has_value() && ((is_saved_op_[running.index()] != 0 && is_cached_[id] == 0) ||
-                                                          (is_given_op_[running.index()] != 0 && is_given_[id] == 0));
-          if (!is_made && !is_skipped) take(id);
-          note(extra);
-          break;
-        }
-        case EventKind::kFree:
-          if (const auto found = taken_.find(id); found != taken_.end()) {
-            taken_.erase(found);
-            drop(id);
-          }
-          break;
-        case EventKind::kPack:
-          if (is_inside(c, storage_of(id))) {
-            hold(storage_of(id));
-            if (!t_.saves[id].hooked || m_.released[id] < c.trigger) graph_.emplace(id, true);
-          }
-          note(extra);
-          break;
-        case EventKind::kRelease:
-          if (graph_.erase(id) != 0) drop(storage_of(id));
-          break;
-        default:
-          break;
-      }
-    }
-    for (const std::uint32_t storage : touched_) copy_holders_[storage] = 0;
-    touched_.clear();
-    taken_.clear();
-    graph_.clear();
-  }
-
-  bool is_inside(const Candidate& c, std::uint32_t storage) const {
-    const std::uint32_t made = space_.index.allocs[storage];
-    return made != kNever && made >= c.region.begin && made < c.region.end;
-  }
-
-  void take(std::uint32_t storage) {
-    taken_.emplace(storage, true);
-    hold(storage);
-  }
-
-  std::int64_t counted_bytes(std::uint32_t storage) const {
-    if (m_.is_resized[storage] != 0) return 0;
-    if ((is_cached_[storage] != 0 || is_given_[storage] != 0) && m_.is_fixed_at(storage, trigger_)) return 0;
-    return m_.bytes[storage];
-  }
-
-  void hold(std::uint32_t storage) {
-    touched_.push_back(storage);
-    if (copy_holders_[storage]++ == 0) total_ += counted_bytes(storage);
-  }
-
-  void drop(std::uint32_t storage) {
-    if (copy_holders_[storage] > 0 && --copy_holders_[storage] == 0) total_ -= counted_bytes(storage);
-  }
-
-  void drop_cache(const Candidate& c, OpId op) {
-    for (const std::uint32_t storage : cache_of(c, op))
-      if (space_.index.allocators[storage] == op && is_cached_[storage] != 0) drop(storage);
   }
 
   enum class Mode : std::uint8_t { kAllHeld, kReal };
@@ -1148,57 +639,38 @@ class Builder {
   const Step& step_;
   const StepTables& t_;
   const Space& space_;
+  const ProblemOptions& options_;
+  std::vector<std::uint8_t> is_used_;  // by candidate
+  Moments m_;
+  StepView view_;
+  OpWorkspace workspace_;
+  std::vector<std::vector<Hold>> plain_;              // by element
+  std::vector<UnitFacts> facts_;                      // by candidate
+  std::vector<std::vector<std::uint32_t>> starting_;  // by element: candidates
+  SharedTensors shared_;
+  Problem problem_;
   Mode mode_ = Mode::kReal;
   bool may_parked_matter_ = false;
-  bool has_forward_ = false;                    // arcs of the forward are made, too
-  std::vector<std::uint8_t> is_forward_;        // by event
-  std::vector<std::uint8_t> is_used_;           // by candidate
-  std::vector<std::uint32_t> relevant_before_;  // by event: how many moments before it matter
-  std::vector<std::int64_t> plain_keep_;        // by element: with everything shared held by others
-  std::vector<std::int64_t> unit_keep_;         // by candidate
-  std::vector<std::int64_t> floor_before_;      // by element: a bound on the peak from there on
-  const ProblemOptions& options_;
-  Moments m_;
-  Problem problem_;
-  std::vector<std::uint32_t> rows_;
-  std::vector<std::uint32_t> watched_rows_;
-  std::vector<std::vector<Hold>> plain_;                          // by element
-  std::map<std::uint32_t, std::vector<std::uint32_t>> packs_of_;  // by storage: events of hooked packs
-  std::vector<UnitFacts> facts_;                                  // by candidate
-  std::vector<std::vector<std::uint32_t>> starting_;              // by element: candidates
-  std::vector<Storages> open_;                                    // by place
+  bool has_forward_ = false;  // arcs of the forward are made, too
   bool has_too_many_patterns_ = false;
-  std::map<std::uint32_t, std::uint32_t> anchors_;  // by storage that has no place in patterns
-  std::vector<Storages> anchored_;                  // by place: those whose anchors lie before it
+  std::vector<std::uint8_t> is_forward_;    // by event
+  std::vector<std::int64_t> plain_keep_;    // by element: with everything shared held by others
+  std::vector<std::int64_t> unit_keep_;     // by candidate
+  std::vector<std::int64_t> floor_before_;  // by element: a bound on the peak from there on
 
   // Of the arc that is being made.
   Profile profile_;
   std::vector<std::uint32_t> moments_;
   std::vector<Hold> holds_;
   Interval frame_;
-  std::vector<UnitGroup> sums_;          // the arc's groups
-  std::vector<std::uint8_t> is_cached_;  // by storage: saved on this arc
-  std::vector<std::uint32_t> cached_;
-  std::vector<std::uint8_t> is_saved_op_;  // by op
-  std::vector<OpId> saved_ops_;
-  std::vector<std::uint8_t> is_given_;  // the same of what is saved for nothing
-  std::vector<std::uint32_t> given_;
-  std::vector<std::uint8_t> is_given_op_;
-  std::vector<OpId> given_ops_;
+  std::vector<UnitGroup> sums_;  // the arc's groups
+  SavedOnArc saved_;
+  RecomputeRun recompute_;
   bool is_watched_ = false;
-  Row row_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> targets_;  // by arc: place and pattern
   std::int64_t unparked_keep_ = 0;                                // the arc keeps, besides what is parked
   Arc forward_arc_;
   std::vector<Arc> forward_arcs_;  // of the episode
-
-  // Of the recompute that is being run.
-  std::int64_t total_ = 0;
-  std::uint32_t trigger_ = 0;
-  std::vector<std::uint32_t> copy_holders_;
-  std::vector<std::uint32_t> touched_;
-  std::map<std::uint32_t, bool> taken_;
-  std::map<std::uint32_t, bool> graph_;
 };
 
 }  // namespace
