@@ -138,7 +138,10 @@ class Search {
     SweepResult result = pass.run(target, width, max_work / entry_work);
     result.next_ps = std::min(result.next_ps, narrowed.next_ps);
     statistics_.work += pass.work() * entry_work;
-    if (groups != nullptr) statistics_.work += groups->take_work() / kCellsPerEntry;
+    if (groups != nullptr) {
+      groups_work_ = groups->take_work() / kCellsPerEntry;
+      statistics_.work += groups_work_;
+    }
     statistics_.longest_list = std::max(statistics_.longest_list, static_cast<std::int64_t>(pass.longest()));
     const bool is_better = result.found && result.ps < ps_;
     if (is_better || (result.found && result.is_whole && result.ps == ps_)) {
@@ -188,16 +191,21 @@ class Search {
   // The same with all sums of sizes, which are rounded more.
   bool try_with_lattice(Reach& reach, std::int64_t target, std::int64_t fine) {
     if (left() <= 0) return false;
+    if (lattice_work_ > 0 && try_target(reach, target, std::min(left(), lattice_work_))) return true;
     std::optional<Lattice> lattice = Lattice::make(reach.narrowed.episode, reach.floors, budget_, bounds_,
                                                    {.target_ps = target, .max_cells = max_cells_});
     if (!lattice) return try_target(reach, target, left());
     statistics_.work += lattice->take_work() / kCellsPerEntry;
     raise_bound(std::min(lattice->bound_ps(), reach.narrowed.next_ps));
-    if (lattice->bound_ps() <= target) sweep(reach, &*lattice, target, kBeam, std::max(left(), kBeamWork));
+    if (lattice->bound_ps() <= target) {
+      sweep(reach, &*lattice, target, kBeam, std::max(left(), kBeamWork));
+      lattice_work_ = groups_work_;
+    }
     if (ps_ - bound_ps_ < (target - bound_ps_) / 2) return true;  // much less of the graph matters now
     for (fine = std::max<std::int64_t>(fine, 1); bound_ps_ < ps_ && bound_ps_ <= target; fine *= 4) {
       if (left() <= 0) return false;
       const std::int64_t near = std::min({bound_ps_ + fine, ps_ - 1, target});
+      if (lattice_work_ > 0 && try_target(reach, near, std::min(left(), lattice_work_))) continue;
       if (!try_target(reach, near, left(), &*lattice)) return false;
     }
     return true;
@@ -229,6 +237,8 @@ class Search {
   std::int64_t ps_ = Convex::kNotEnough;
   std::optional<Path> path_;
   bool needs_tie_ = false;
+  std::int64_t groups_work_ = 0;   // of the bound of whole groups in the last pass that had one
+  std::int64_t lattice_work_ = 0;  // the same of a lattice: a pass that takes less without one is the better one
   bool is_limit_ = false;
 };
 

@@ -1,6 +1,8 @@
 #include "tidemark/planner/sweep.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "tidemark/planner/ways.h"
@@ -8,6 +10,8 @@
 namespace tidemark::planner {
 
 namespace {
+
+constexpr std::int64_t kComparedPerEntry = 64;  // comparisons of two entries take so much less time
 
 // Whether nothing but the kept bytes and `tail_bytes` matters.
 bool is_flat(const Arc& arc) {
@@ -255,16 +259,34 @@ std::vector<Sweep::Entry> Sweep::undominated(const Arc& arc, std::size_t j, std:
     if (a.units != b.units) return a.units < b.units;
     return a.kept < b.kept;
   });
+  // Peaks ascend. What an entry whose recompute hides below its peak comes to is no more than that of any later one, so
+  // that of these only what is kept and the time are left to compare: a staircase. Others are looked at one by one.
   std::vector<Entry> result;
+  std::map<std::int64_t, const Entry*> stairs;  // by what is kept: falling times
+  std::vector<std::size_t> others;              // in `result`
+  result.reserve(list.size());
   for (const Entry& entry : list) {
+    const auto above = stairs.upper_bound(entry.kept);
+    if (above != stairs.begin() && !is_cheaper(entry, *std::prev(above)->second)) continue;
     bool is_worse = false;
-    for (std::size_t i = result.size(); i-- > 0 && !is_worse;) {
-      const Entry& other = result[i];
+    for (std::size_t i = others.size(); i-- > 0 && !is_worse;) {
+      const Entry& other = result[others[i]];
       is_worse = other.inner <= entry.inner && other.kept <= entry.kept && !is_cheaper(entry, other) &&
                  (!arc.needs_saved || other.saved != kNone || entry.saved == kNone);
     }
-    if (!is_worse) result.push_back(entry);
+    compared_ += static_cast<std::int64_t>(others.size());
+    if (is_worse) continue;
+    result.push_back(entry);
+    if (entry.inner > entry.peak || (arc.needs_saved && entry.saved == kNone)) {
+      others.push_back(result.size() - 1);
+      continue;
+    }
+    const auto [step, is_new] = stairs.insert_or_assign(entry.kept, &result.back());
+    for (auto next = std::next(step); next != stairs.end() && !is_cheaper(*next->second, entry);)
+      next = stairs.erase(next);
   }
+  work_ += compared_ / kComparedPerEntry;
+  compared_ %= kComparedPerEntry;
   return result;
 }
 

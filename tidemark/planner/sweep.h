@@ -60,7 +60,7 @@ class Sweep {
 
   static bool is_cheaper(const Entry& a, const Entry& b);
   static std::vector<Entry> pareto(std::vector<Entry> list);
-  static std::vector<Entry> undominated(const Arc& arc, std::size_t j, std::vector<Entry> list);
+  std::vector<Entry> undominated(const Arc& arc, std::size_t j, std::vector<Entry> list);
   void add_arc(std::uint32_t a, std::uint32_t state, std::vector<Entry>& all);
   void enter();
   bool may_do(const Entry& entry, std::size_t j);
@@ -83,6 +83,7 @@ class Sweep {
   std::int64_t stop_ = 0;
   bool was_cut_ = false;
   std::int64_t work_ = 0;
+  std::int64_t compared_ = 0;
   std::size_t longest_ = 0;
   std::vector<std::vector<Entry>> lists_;  // by state
   std::vector<SavedLink> links_;
