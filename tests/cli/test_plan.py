@@ -258,3 +258,36 @@ def test_times_carry_an_interval(cli):
         assert total["modelled_ms"] == total["ms"]
     assert data["recompute"]["ms"] == data["recompute_ms"]
     assert data["step_ops"]["ms"] == data["step_ops_ms"]
+
+
+def _checkpointed(text):
+    """The rows of the table: names with their calls and what each takes in ms."""
+    unit = {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
+    rows = []
+    for line in text.split("\ncheckpointed\n")[1].split("\n\n")[0].splitlines()[1:-1]:
+        name, calls, _, each, of_each, *_ = line.split()
+        rows.append((name, int(calls), float(each) * unit[of_each]))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("model", "budget", "names"),
+    [
+        # Names with two numbers, of which the first one varies.
+        ("t5-small", "4836472422B", ["encoder.block.{0-5}.layer.1.DenseRelu...", "decoder.block.{0-5}.layer.2.DenseRelu..."]),
+        ("bert-base", "5420115060B", ["bert.encoder"]),
+        # The same module on smaller and smaller images takes less and less: these are not equal.
+        ("unet", "2838596096B", None),
+    ],
+)
+def test_the_rows_are_of_equal_layers_and_add_up(cli, model, budget, names):
+    options = ["plan", model, "--device", "t4", "--batch", "8", "--budget", budget]
+    rows = _checkpointed(cli(*options).stdout)
+    found = cli.json(*options)
+    assert sum(calls for _, calls, _ in rows) == found["units"]
+    assert sum(calls * each for _, calls, each in rows) == pytest.approx(found["recompute_ms"], rel=0.005)  # three digits
+    if names:
+        assert [name for name, _, _ in rows] == names
+    else:
+        pools = [each for name, _, each in rows if name == "pool"]
+        assert len(pools) == 3 and pools == sorted(pools, reverse=True) and pools[0] > pools[2]
