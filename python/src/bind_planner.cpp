@@ -248,7 +248,11 @@ void bind_planner(nb::module_& m) {
           nb::for_getter(nb::sig("def certificate(self) -> str | None")), "The certificate's path.")
       .def_prop_ro(
           "no_certificate", [](const report::PlanFiles& self) { return word_or_none(self.no_certificate); },
-          nb::for_getter(nb::sig("def no_certificate(self) -> str | None")), "Why there is none, if it was asked for.");
+          nb::for_getter(nb::sig("def no_certificate(self) -> str | None")), "Why there is none, if it was asked for.")
+      .def_prop_ro(
+          "removed", [](const report::PlanFiles& self) { return word_or_none(self.removed); },
+          nb::for_getter(nb::sig("def removed(self) -> str | None")),
+          "A plan file of before, which is no answer to a question that has none.");
   bind_result(m);
   m.def("plan_step", &plan_step, "step"_a, "budget_bytes"_a, "device"_a, "options"_a, nb::kw_only(), "max_work"_a,
         "method"_a, "highs"_a, "What `tidemark.plan` calls.");

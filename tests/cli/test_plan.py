@@ -101,6 +101,7 @@ def test_a_plan_is_of_one_step(cli):
     [
         (["--budget", "13"], "unit"),
         (["--budget", "200MiB"], "there is nothing left of the budget"),
+        (["--budget", "8000PB"], "[--budget] a budget is at most 2^62 bytes"),
         (["--budget", "90%", "--units", "layers.*"], "it matches nothing in this step"),
         (["--budget", "90%", "--never-save", "aten.nothing"], "it matches nothing in this step"),
     ],
@@ -291,3 +292,45 @@ def test_the_rows_are_of_equal_layers_and_add_up(cli, model, budget, names):
     else:
         pools = [each for name, _, each in rows if name == "pool"]
         assert len(pools) == 3 and pools == sorted(pools, reverse=True) and pools[0] > pools[2]
+
+
+def test_the_largest_budget(cli, example):
+    assert cli.json("plan", example, "--device", "cpu", "--budget", "4096PiB")["termination"] == "fits"
+    result = cli("plan", example, "--device", "cpu", "--budget", f"{2**62 + 1}B", check=False)
+    assert result.returncode == 1 and "[--budget]" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["plan", "--budget", "2KiB"], ["max", "--of", "budget"]])
+def test_what_is_read_is_not_overwritten(cli, root, example, tmp_path, command):
+    step, device = tmp_path / "mine.step.jsonl", tmp_path / "cpu.json"
+    for path, source in [(step, example), (device, "data/devices/cpu.json")]:
+        path.write_bytes((root / source).read_bytes())
+    (tmp_path / "link").symlink_to(step)
+    name, *options = command
+    for output in [step, device, tmp_path / "link"]:
+        before = output.read_bytes()
+        result = cli(name, str(step), "--device", str(device), *options, "-o", str(output), check=False)
+        assert result.returncode == 2, result
+        assert "this would overwrite a file that the command reads" in result.stderr
+        assert output.read_bytes() == before
+    assert cli(name, str(step), "--device", "cpu", *options, "-o", "", check=False).returncode == 2
+
+
+def test_nothing_lies_beside_a_device_file(cli, example, tmp_path):
+    """As with /dev/null, which the link leads to."""
+    (tmp_path / "null").symlink_to("/dev/null")
+    text = cli("plan", example, "--device", "cpu", "--budget", "2KiB", "-o", str(tmp_path / "null")).stdout
+    assert "no certificate: the plan goes to no regular file" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["null"]
+
+
+def test_a_plan_of_before_is_no_answer_when_nothing_fits(cli, example, tmp_path):
+    plan, notes = tmp_path / "plan.json", tmp_path / "notes.json"
+    options = ["plan", example, "--device", "cpu", "--budget"]
+    cli(*options, "2KiB", "-o", str(plan))
+    result = cli(*options, "1KiB", "-o", str(plan), check=False)
+    assert result.returncode == 3 and f"the one of before was removed: {plan}" in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.certificate.json"]
+    notes.write_text("{}")  # what is no plan is nobody's answer
+    assert cli.json(*options, "1KiB", "-o", str(notes), code=3).get("removed") is None
+    assert notes.read_text() == "{}"

@@ -249,7 +249,8 @@ PlanReport make_report(std::string file, std::shared_ptr<const Step> step, devic
                     .is_short = false,
                     .output = {},
                     .certificate = {},
-                    .no_certificate = {}};
+                    .no_certificate = {},
+                    .removed = {}};
   report.timeline = memory::replay(
       *report.step, report.result.plan,
       {.workspace = options.workspace, .round_to_bytes = planner::rounding_of(options), .keep_alive_at_peak = false});
@@ -293,6 +294,8 @@ std::string plan_text(const PlanReport& report, const Style& style) {
                         count_of(static_cast<std::int64_t>(result.restored.size()), "unit"));
   if (!report.is_short) text += policies_text(report, style) + unpriced_section(report, style);
   if (!report.output.empty()) text += fmt::format("\nwritten to {}\n", printable(report.output));
+  if (!report.removed.empty())
+    text += fmt::format("\nno plan to write; the one of before was removed: {}\n", printable(report.removed));
   if (!report.certificate.empty()) text += fmt::format("certificate in {}\n", printable(report.certificate));
   if (!report.no_certificate.empty()) text += fmt::format("no certificate: {}\n", report.no_certificate);
   return text;
@@ -343,6 +346,7 @@ Json plan_json(const PlanReport& report) {
               {"longest_list", result.statistics.longest_list}}}};
   if (!report.output.empty() || !report.certificate.empty())
     json["certificate"] = report.certificate.empty() ? Json(nullptr) : Json(report.certificate);
+  if (!report.removed.empty()) json["removed"] = report.removed;
   if (result.own) {
     constexpr std::array<std::string_view, 3> kEnds = {"optimal", "infeasible", "limit"};
     Json ratios = Json::object();

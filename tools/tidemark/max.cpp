@@ -223,6 +223,7 @@ MaxReport smallest_device(MaxArguments& arguments, const Console& console) {
 }
 
 ExitCode run_max(MaxArguments arguments, const Console& console) {
+  check_output(arguments.output, arguments.planning);
   MaxReport report = arguments.of == "budget"   ? smallest_budget(arguments, console)
                      : arguments.of == "device" ? smallest_device(arguments, console)
                                                 : largest_size(arguments);
@@ -258,7 +259,7 @@ Command add_max(CLI::App& root) {
   add_device_option(*app, planning);
   app->add_option("--budget", arguments->budget, "the memory there is: 70GiB, 80GB, or 90% (default) of the device's")
       ->type_name("BUDGET");
-  app->add_option("--output,-o", arguments->output, "write the plan to FILE")->type_name("FILE");
+  add_output_option(*app, arguments->output, "write the plan to FILE");
   add_count(*app, "--max-work", arguments->max_work, "stop a search after N entries");
   add_memory_options(*app, planning);
   add_space_options(*app, planning);

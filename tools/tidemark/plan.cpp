@@ -57,6 +57,7 @@ void write_model(const step::Step& step, const cost::StepCost& cost, const PlanO
 
 ExitCode run_plan(PlanOptions options, const Console& console) {
   PlanningArguments& planning = options.planning;
+  check_output(options.output, planning);
   const device::Device device = device::find_device(planning.device);
   follow_device(planning.native, device.kind);
   const std::int64_t budget_bytes = parse_budget(options.budget, "--budget").bytes_on(device.memory_bytes.value);
@@ -112,8 +113,7 @@ Command add_plan(CLI::App& root) {
       ->type_name("BUDGET")
       ->required();
   add_memory_options(*app, planning);
-  app->add_option("--output,-o", options->output, "write the plan to FILE, with its certificate beside it")
-      ->type_name("FILE");
+  add_output_option(*app, options->output, "write the plan to FILE, with its certificate beside it");
   app->add_flag("--no-certificate", options->no_certificate, "leave out the certificate");
   app->add_flag("--explain", options->is_explained, "why so: what binds, and what memory is worth");
   app->add_option("--why", options->why, "why a module is (no) unit, or an op (not) kept: '*.mlp::mm'")
