@@ -334,3 +334,24 @@ def test_a_plan_of_before_is_no_answer_when_nothing_fits(cli, example, tmp_path)
     notes.write_text("{}")  # what is no plan is nobody's answer
     assert cli.json(*options, "1KiB", "-o", str(notes), code=3).get("removed") is None
     assert notes.read_text() == "{}"
+
+
+@pytest.mark.parametrize("pattern", ["transformer.h.*.mlp::aten.addmm", "transformer.h.*.mlp::addmm", "addmm", "*.mlp.c_*::aten.addmm.default"])
+def test_an_op_pattern_means_what_runs_in_the_module(cli, tmp_path, pattern):
+    """The products of an mlp run in its c_fc and c_proj."""
+    path = tmp_path / "plan.json"
+    cli("plan", *GPT2, "--units", "transformer.h.*.mlp", "--always-save", pattern, "--never-save", "aten.addmm", "-o", str(path))
+    units = json.load(open(path))["units"]
+    assert units and all(unit["saved"]["aten.addmm.default"] == [0, 1] for unit in units)
+    never = [*GPT2, "--units", "transformer.h.*.mlp", "--never-save", pattern, "-o", str(path)]
+    cli("plan", *never)
+    units = json.load(open(path))["units"]
+    assert units and all("aten.addmm.default" not in unit["saved"] for unit in units)
+
+
+def test_an_op_pattern_means_no_other_module(cli, tmp_path):
+    path = tmp_path / "plan.json"
+    cli("plan", *GPT2, "--units", "transformer.h.?", "--never-save", "transformer.h.*.attn::addmm", "-o", str(path))
+    # In a block: c_attn and c_proj of attention, then c_fc and c_proj of the mlp.
+    saved = [unit["saved"].get("aten.addmm.default", []) for unit in json.load(open(path))["units"]]
+    assert any(saved) and not any({0, 1} & set(ops) for ops in saved)
