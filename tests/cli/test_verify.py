@@ -119,3 +119,14 @@ def test_times_of_an_unknown_device_are_not_checked(cli, root, room, tmp_path):
     check = ["verify", *GPT2, str(plan), "--target", "cuda"]
     assert "its times were not checked: the device mine is not known here" in cli(*check).stdout
     assert cli.json(*check, "--device", str(tmp_path / "mine.json"))["not_checked"] == ""
+
+
+def test_a_model_runs_the_kernels_of_the_plans_device(cli, room, tmp_path):
+    path = tmp_path / "plan.json"
+    cli("plan", *GPT2, "--device", "t4", "--reserve", "0B", "--budget", f"{room}B", "-o", str(path))
+    assert "optimal, confirmed" in cli("verify", *GPT2, str(path)).stdout
+    # Said otherwise, it is another step.
+    other = cli("verify", *GPT2, str(path), "--target", "cpu", check=False)
+    assert other.returncode == 1 and "the plan is of another step" in other.stderr
+    cli("plan", *GPT2, "--device", "t4", "--budget", "1GiB", "-o", str(path), check=False)
+    assert "infeasible, confirmed" in cli("verify", *GPT2, "--certificate", str(tmp_path / "plan.certificate.json")).stdout

@@ -161,16 +161,35 @@ std::string sentence(const Checked& checked) {
   return fmt::format("{}: no plan that fits takes less than {}{}", what, format_duration(c.bound_ps), of);
 }
 
+// What there is to check, read before the step is.
+struct Given {
+  std::optional<plan::PortablePlan> plan;
+  std::optional<verify::Certificate> certificate;
+};
+
+Given read_given(const VerifyOptions& options) {
+  Given given;
+  if (!options.plan.empty()) given.plan = plan::read_portable_plan(options.plan);
+  if (const std::string path = find_certificate(options); !path.empty())
+    given.certificate = verify::read_certificate(path);
+  return given;
+}
+
+// A model by name runs the kernels of the device that it was planned for, as with `tidemark plan`.
+void follow_named(VerifyOptions& options, const Given& given) {
+  const std::string& named = given.plan ? given.plan->facts.device : given.certificate->device;
+  if (const auto device = find_named(options, named)) follow_device(options.native, device->kind);
+}
+
 struct Plan {
   plan::PlanFile file;
   Hash128 hash;
 };
 
-std::optional<Plan> read_plan_argument(const VerifyOptions& options, const step::Step& step) {
-  if (options.plan.empty()) return std::nullopt;
-  const plan::PortablePlan portable = plan::read_portable_plan(options.plan);
-  return Plan{{plan::find_in(step, portable, options.plan), portable.facts, portable.fingerprint},
-              plan::hash_of(portable)};
+std::optional<Plan> find_plan(const VerifyOptions& options, const step::Step& step, const Given& given) {
+  if (!given.plan) return std::nullopt;
+  return Plan{{plan::find_in(step, *given.plan, options.plan), given.plan->facts, given.plan->fingerprint},
+              plan::hash_of(*given.plan)};
 }
 
 Json space_json(const planner::SpaceOptions& space) {
@@ -230,7 +249,7 @@ std::string verdict_text(const std::string& name, const std::optional<Found>& fo
   return text;
 }
 
-ExitCode run_verify(const VerifyOptions& options, const Console& console) {
+ExitCode run_verify(VerifyOptions options, const Console& console) {
   if (options.plan.empty() && options.certificate.empty())
     throw UsageError({.kind = ErrorKind::kInput,
                       .place = "tidemark verify",
@@ -238,8 +257,10 @@ ExitCode run_verify(const VerifyOptions& options, const Console& console) {
                       .expected = "a plan file, or --certificate FILE where nothing fits",
                       .got = {},
                       .remedy = "tidemark verify STEP FILE"});
+  const Given given = read_given(options);
+  follow_named(options, given);
   const step::Step step = read_step_argument(options.step, options.native);
-  const std::optional<Plan> plan = read_plan_argument(options, step);
+  const std::optional<Plan> plan = find_plan(options, step, given);
   const std::optional<memory::WorkspaceTable> table = read_workspace_argument(options.workspace, options.step, console);
   const memory::WorkspaceTable* workspace = table ? &*table : nullptr;
   std::optional<Priced> priced;
@@ -249,8 +270,8 @@ ExitCode run_verify(const VerifyOptions& options, const Console& console) {
     found = check_plan(step, plan->file, workspace, priced);
   }
   std::optional<Checked> checked;
-  if (const std::string path = find_certificate(options); !path.empty()) {
-    verify::Certificate certificate = verify::read_certificate(path);
+  if (given.certificate) {
+    const verify::Certificate& certificate = *given.certificate;
     if (!priced || priced->device.name != certificate.device) priced = price_on(options, step, certificate.device);
     const Priced& known = require_known(priced, certificate.device);
     const verify::CertificateVerdict verdict =
@@ -260,7 +281,7 @@ ExitCode run_verify(const VerifyOptions& options, const Console& console) {
                                                 .plan = plan ? &plan->file : nullptr,
                                                 .plan_hash = plan ? plan->hash : Hash128(),
                                                 .device_rounding_bytes = known.device.allocator_rounding_bytes.value});
-    checked = Checked{std::move(certificate), verdict};
+    checked = Checked{certificate, verdict};
   }
   if (console.json())
     console.print_json(verdict_json(found, checked));
