@@ -3,6 +3,8 @@
 //   planner_bench --zoo [PRECISION]                    all built-in models at five budgets: how many end with a proof
 //   planner_bench --model NAME BATCH PRECISION SEQUENCE DEVICE [PLACE...]   one model
 //   planner_bench --varied NAME ...                    the same with times that differ from layer to layer
+//   planner_bench --check [--zoo [PRECISION]]          exit code 1 when something is slower, or proved less often, than
+//                                                      is asked (kAsked...)
 
 #include <fmt/format.h>
 
@@ -25,6 +27,13 @@ namespace {
 
 // Where a budget lies between the smallest reachable peak (0) and the unplanned one (100).
 constexpr std::int64_t kPlaces[] = {2, 25, 50, 75, 98};
+
+// Seconds of processor time for Llama-3.1-405B at five budgets, and for a thousand layers at three; the part of budgets
+// of all models that are to be proved.
+constexpr double kAskedMedianSeconds = 0.2;
+constexpr double kAskedWorstSeconds = 1;
+constexpr double kAskedThousandSeconds = 5;
+constexpr double kAskedPercent = 95;
 
 void print(const std::string& line) {
   std::fputs(line.c_str(), stdout);
@@ -113,14 +122,27 @@ Tally run_model(const Run& run, std::span<const std::int64_t> places) {
   return tally;
 }
 
-void run_large() {
+// Says so where something is above what is asked.
+bool is_within(std::string_view what, double found, double asked) {
+  if (found <= asked) return true;
+  print(fmt::format("MISSED: {} took {:.3f} s, asked {} s\n", what, found, asked));
+  return false;
+}
+
+bool run_large() {
   const zoo::StepOptions options = step_options(4, "bf16", 8192);
   const auto say = [](const Tally& tally) {
     print(fmt::format("{} of {} proved, median {:.3f} s, worst {:.3f} s\n\n", tally.proved, tally.all, tally.median(),
                       tally.worst()));
   };
-  say(run_model({.name = "llama3.1-405b", .options = options}, kPlaces));
-  say(run_model({.name = "llama3.1-405b", .options = options, .is_varied = true}, kPlaces));
+  bool is_fine = true;
+  const Tally equal = run_model({.name = "llama3.1-405b", .options = options}, kPlaces);
+  say(equal);
+  is_fine = is_within("the median of equal layers", equal.median(), kAskedMedianSeconds) && is_fine;
+  is_fine = is_within("the worst of equal layers", equal.worst(), kAskedWorstSeconds) && is_fine;
+  const Tally varied = run_model({.name = "llama3.1-405b", .options = options, .is_varied = true}, kPlaces);
+  say(varied);
+  is_fine = is_within("the worst of varied layers", varied.worst(), kAskedWorstSeconds) && is_fine;
   auto config = std::get<zoo::LlamaConfig>(zoo::find_model("llama3.1-405b")->config);
   const device::Device device = device::find_device("h100-sxm");
   std::vector<std::pair<double, double>> points;
@@ -141,6 +163,7 @@ void run_large() {
     const std::int64_t thirds[] = {25, 50, 75};
     plan_at_places("1000 layers", step, cost, thirds, tally, false);
     say(tally);
+    is_fine = is_within("the worst of 1000 layers", tally.worst(), kAskedThousandSeconds) && is_fine;
   }
   double x = 0;
   double y = 0;
@@ -155,9 +178,10 @@ void run_large() {
   }
   print(fmt::format("time grows with the number of layers to the power of {:.2f}\n",
                     (n * xy - x * y) / (n * xx - x * x)));
+  return is_fine;
 }
 
-void run_zoo(std::string_view precision) {
+bool run_zoo(std::string_view precision) {
   Tally tally;
   for (const zoo::Entry& entry : zoo::models()) {
     const step::Step step = zoo::record(entry.config, step_options(2, precision, 0));
@@ -166,6 +190,9 @@ void run_zoo(std::string_view precision) {
   }
   print(fmt::format("{} of {} proved ({:.1f} %), median {:.3f} s, worst {:.3f} s\n", tally.proved, tally.all,
                     100.0 * tally.proved / tally.all, tally.median(), tally.worst()));
+  if (100.0 * tally.proved >= kAskedPercent * tally.all) return true;
+  print(fmt::format("MISSED: asked are {} %\n", kAskedPercent));
+  return false;
 }
 
 }  // namespace
@@ -173,11 +200,14 @@ void run_zoo(std::string_view precision) {
 
 int main(int argc, char** argv) {
   using namespace tidemark;
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool is_checked = !words.empty() && words[0] == "--check";
+  if (is_checked) words.erase(words.begin());
+  bool is_fine = true;
   if (words.empty()) {
-    run_large();
+    is_fine = run_large();
   } else if (words[0] == "--zoo" && words.size() <= 2) {
-    run_zoo(words.size() > 1 ? words[1] : "fp32");
+    is_fine = run_zoo(words.size() > 1 ? words[1] : "fp32");
   } else if ((words[0] == "--model" || words[0] == "--varied") && words.size() >= 6 &&
              zoo::find_model(words[1]) != nullptr) {
     std::vector<std::int64_t> places(std::begin(kPlaces), std::end(kPlaces));
@@ -190,9 +220,9 @@ int main(int argc, char** argv) {
               places);
   } else {
     print(
-        "usage: planner_bench [--zoo [PRECISION] | --model|--varied NAME BATCH PRECISION SEQUENCE DEVICE "
+        "usage: planner_bench [--check] [--zoo [PRECISION] | --model|--varied NAME BATCH PRECISION SEQUENCE DEVICE "
         "[PLACE...]]\n");
     return 2;
   }
-  return 0;
+  return is_checked && !is_fine ? 1 : 0;
 }

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "bindings.h"
@@ -91,7 +93,12 @@ report::PlanReport report_of(const ResultOf& self, const std::string& name) {
   return report::make_report(name, step, self.device, self.cost, self.options, self.result);
 }
 
-ExplanationOf explain(const ResultOf& self, const std::vector<std::string>& why, const std::string& name) {
+using Patterns = std::variant<std::string, std::vector<std::string>>;
+
+ExplanationOf explain(const ResultOf& self, const Patterns& patterns, const std::string& name) {
+  const auto* one = std::get_if<std::string>(&patterns);
+  const std::vector<std::string> why =
+      one != nullptr ? std::vector<std::string>{*one} : std::get<std::vector<std::string>>(patterns);
   report::PlanReport report = report_of(self, name);
   report.is_short = true;
   const report::ExplainReport explained = report::explain_plan(report, self.options, why);
@@ -198,8 +205,8 @@ void bind_result(nb::module_& m) {
           "own_model", &own_to_python, nb::for_getter(nb::sig("def own_model(self) -> dict[str, typing.Any] | None")),
           "What the model of \"milp\" or \"exact-milp\" says itself: termination, peak_bytes, recompute_ms and\n"
           "ratios, by module.")
-      .def("explain", &explain, nb::kw_only(), "why"_a = std::vector<std::string>(), "name"_a = "step",
-           nb::sig("def explain(self, *, why: typing.Sequence[str] = [], name: str = 'step') -> Explanation"),
+      .def("explain", &explain, nb::kw_only(), "why"_a = Patterns(std::vector<std::string>()), "name"_a = "step",
+           nb::sig("def explain(self, *, why: str | typing.Sequence[str] = [], name: str = 'step') -> Explanation"),
            "Why the plan is as it is: where memory is highest, what a GiB is worth, what is kept and recomputed.\n"
            "`why` are questions: patterns over modules (\"layers.*.mlp\") or ops (\"layers.*.mlp::mm\"). "
            "docs/explain.md\n"
@@ -248,7 +255,11 @@ void bind_planner(nb::module_& m) {
           nb::for_getter(nb::sig("def certificate(self) -> str | None")), "The certificate's path.")
       .def_prop_ro(
           "no_certificate", [](const report::PlanFiles& self) { return word_or_none(self.no_certificate); },
-          nb::for_getter(nb::sig("def no_certificate(self) -> str | None")), "Why there is none, if it was asked for.");
+          nb::for_getter(nb::sig("def no_certificate(self) -> str | None")), "Why there is none, if it was asked for.")
+      .def_prop_ro(
+          "removed", [](const report::PlanFiles& self) { return word_or_none(self.removed); },
+          nb::for_getter(nb::sig("def removed(self) -> str | None")),
+          "A plan file of before, which is no answer to a question that has none.");
   bind_result(m);
   m.def("plan_step", &plan_step, "step"_a, "budget_bytes"_a, "device"_a, "options"_a, nb::kw_only(), "max_work"_a,
         "method"_a, "highs"_a, "What `tidemark.plan` calls.");

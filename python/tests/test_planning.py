@@ -179,3 +179,30 @@ def test_what_is_no_step_is_refused_with_a_hint(find, no_step):
 def test_a_search_cannot_be_allowed_less_than_nothing(step):
     with pytest.raises(tidemark.Error, match=r"\[max_work\].*got -1"):
         tidemark.plan(step, "2KiB", "cpu", max_work=-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"workspace": "x"}, r"\[workspace\] this is no table"),
+        ({"rng": None}, r"\[rng\] this is no rule"),
+        ({"reserve": 1.5}, r"\[reserve\] this is no count"),
+        ({"reserve": True}, r"\[reserve\] this is no count"),
+        ({"max_work": 1e9}, r"\[max_work\] this is no count"),
+        ({"units": [5]}, r"\[units\] these are no patterns"),
+        ({"ranks": 0}, r"\[ranks\]"),
+    ],
+)
+def test_options_of_another_type_are_named(step, options, words):
+    with pytest.raises(tidemark.Error, match=words):
+        tidemark.plan(step, "2KiB", "cpu", **options)
+
+
+@pytest.mark.parametrize("options", [{"max_work": 0}, {"max_work": -1}, {"budgets": 10**9}, {"budgets": 1}])
+def test_a_frontier_has_limits(step, options):
+    with pytest.raises(tidemark.Error, match=next(iter(options))):
+        tidemark.frontier(step, "cpu", **options)
+
+
+def test_one_question_may_be_a_text(result):
+    assert str(result.explain(why="transformer.h.0")) == str(result.explain(why=["transformer.h.0"]))

@@ -2,6 +2,9 @@
 
 import functools
 import json
+import os
+import pathlib
+import subprocess
 
 import pytest
 
@@ -259,6 +262,30 @@ def test_the_published_ratios(toy):
         "termination": "optimal", "ratios": {}, "recompute_ms": 0, "bound_ms": 0, "peak_bytes": 0,
     }
     assert solve(int(0.8 * 2**30))["termination"] == "infeasible"
+
+
+def test_the_published_ratios_on_the_command_line(toy, tmp_path):
+    """The same by `tidemark plan --method milp`, with PyTorch's times and rules instead of our own."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    path = tmp_path / "toy.step.jsonl"
+    toy.save(path)
+
+    def own_model(budget, *options):
+        line = ["plan", path, "--device", "a100-80-pcie", "--reserve", "0B", "--against", "exact", "--method", "milp"]
+        line += ["--world-size", "4", "--count-stale", "--budget", budget, "--json", *options]
+        done = subprocess.run([os.environ.get("TIDEMARK_CLI", root / "build/tidemark"), *line], capture_output=True, text=True, cwd=root)
+        assert done.returncode in (0, 3), done.stderr
+        return json.loads(done.stdout)["own_model"]
+
+    found = own_model("1.6GiB", "--cost", "reference-m")
+    assert list(found["ratios"]) == [f"ToyGPT.layers.{i}" for i in range(4)]
+    assert sum(found["ratios"].values()) == pytest.approx(2.36596, abs=1e-4)
+    assert found["recompute_ms"] == pytest.approx(6.97, abs=0.01)
+    enough = own_model("2.4GiB", "--cost", "reference-m")
+    assert (enough["termination"], enough["ratios"], enough["recompute_ms"]) == ("optimal", {}, 0)
+    assert own_model("0.8GiB", "--cost", "reference-m")["termination"] == "infeasible"
+    # Our own times and rules are others, and so is the answer.
+    assert sum(own_model("1.6GiB")["ratios"].values()) != pytest.approx(2.36596, abs=1e-2)
 
 
 def test_our_program_is_never_behind_pytorchs(toy):

@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+import operator
+from typing import Iterable, Sequence
 
 from . import _core, _highs
 from ._core import Device, Frontier, PlanResult, SearchOptions, Step, WorkspaceTable
@@ -17,6 +18,7 @@ UNSEEN_BYTES = 4096  # numbers that become tensors below every hook: 8 to 64 byt
 
 
 _MOST_BYTES = 1 << 62
+_MOST_BUDGETS = 65_536
 
 
 def plan(
@@ -72,7 +74,7 @@ def plan(
         budget_bytes,
         device,
         _options(step, device, reserve, against, workspace, early_stop, rng, units, not_units, always_save, never_save, ranks, ranks_per_node),
-        max_work=max_work,
+        max_work=_count("max_work", max_work, 0),
         method=method,
         highs=_highs.places(highs),
     )
@@ -109,9 +111,9 @@ def frontier(
         step,
         device,
         _options(step, device, reserve, against, workspace, early_stop, rng, units, not_units, always_save, never_save, ranks, ranks_per_node),
-        budgets=budgets,
+        budgets=_count("budgets", budgets, 2, _MOST_BUDGETS),
         full=full,
-        max_work=max_work or 0,
+        max_work=0 if max_work is None else _count("max_work", max_work, 1),
     )
 
 
@@ -134,8 +136,19 @@ def _check_step(step: Step) -> None:
         )
 
 
-def _patterns(patterns: Sequence[str]) -> list[str]:
-    return [patterns] if isinstance(patterns, str) else list(patterns)
+def _patterns(place: str, patterns: Sequence[str]) -> list[str]:
+    if isinstance(patterns, str):
+        return [patterns]
+    listed = list(patterns) if isinstance(patterns, Iterable) else [patterns]
+    if not all(isinstance(pattern, str) for pattern in listed):
+        _core.fail(place, "these are no patterns", expected='texts such as "layers.*.mlp"', got=repr(patterns))
+    return listed
+
+
+def _count(place: str, value: int, least: int, most: int = _MOST_BYTES) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= operator.index(value) <= most:
+        _core.fail(place, "this is no count", expected=f"a whole number from {least} " + (f"to {most}" if most < _MOST_BYTES else "on"), got=repr(value))
+    return operator.index(value)
 
 
 def _has_unseen(step: Step, device: Device) -> bool:
@@ -158,18 +171,22 @@ def _options(
     ranks: int,
     ranks_per_node: int,
 ) -> SearchOptions:
+    if not isinstance(rng, str):
+        _core.fail("rng", "this is no rule", expected='"when_needed", "always" or "never"', got=repr(rng))
+    if workspace is not None and not isinstance(workspace, WorkspaceTable):
+        _core.fail("workspace", "this is no table", expected="a tidemark.WorkspaceTable, or None for the step's own", got=repr(workspace))
     if reserve is None:
         reserve = device.overhead_bytes + (UNSEEN_BYTES if _has_unseen(step, device) else 0)
     return SearchOptions(
-        reserve_bytes=_core.parse_bytes(reserve, "reserve") if isinstance(reserve, str) else reserve,
+        reserve_bytes=_core.parse_bytes(reserve, "reserve") if isinstance(reserve, str) else _count("reserve", reserve, 0),
         against=against or ("exact" if device.kind == "cpu" else "rounded"),
         workspace=workspace if workspace is not None else getattr(step, "workspace", None),
         early_stop=early_stop,
         rng=rng.replace("-", "_"),
-        units=_patterns(units),
-        not_units=_patterns(not_units),
-        always_save=_patterns(always_save),
-        never_save=_patterns(never_save),
-        ranks=ranks,
-        ranks_per_node=ranks_per_node,
+        units=_patterns("units", units),
+        not_units=_patterns("not_units", not_units),
+        always_save=_patterns("always_save", always_save),
+        never_save=_patterns("never_save", never_save),
+        ranks=_count("ranks", ranks, 1),
+        ranks_per_node=_count("ranks_per_node", ranks_per_node, 0),
     )

@@ -184,5 +184,34 @@ TEST(Certificate, IsTheSameEveryTime) {
   EXPECT_GT(compared, 10);
 }
 
+// Rounding is the device's, not the certificate's: else rounding far enough would prove that nothing fits.
+TEST(Certificate, RoundsAsTheDeviceDoes) {
+  const CertifiedCase c(1, 1500, false);
+  const planner::PlannerOptions options{.budget_bytes = 1, .against = planner::Against::kRounded, .rounding_bytes = 64};
+  const planner::PlanResult result = planner::plan_step(c.step(), c.cost(), options);
+  ASSERT_EQ(result.termination, Termination::kInfeasible);
+  const Certified made = make_certificate(c.step(), c.cost(), options, result, "test", {});
+  ASSERT_TRUE(made.certificate);
+  const auto problem_on = [&](std::optional<std::int64_t> rounding_bytes) {
+    return verify::check_certificate(*made.certificate,
+                                     {.step = c.step(), .times = c.times(), .device_rounding_bytes = rounding_bytes})
+        .problem;
+  };
+  EXPECT_EQ(problem_on(64), "");
+  EXPECT_EQ(problem_on(std::nullopt), "");
+  EXPECT_EQ(problem_on(32), "the certificate is for sizes rounded up to 64 B, and the device rounds them up to 32 B");
+}
+
+// A plan of one device beside a proof with the times of another.
+TEST(Certificate, IsAboutThePlansDevice) {
+  const CertifiedCase c(1, 1500, false);
+  const Planned p = plan_and_certify(c, c.peaks().back());
+  ASSERT_TRUE(p.made.certificate);
+  Certificate other = *p.made.certificate;
+  EXPECT_EQ(test::check(c, other, &p.plan).problem, "");
+  other.device = "other";
+  EXPECT_EQ(test::check(c, other, &p.plan).problem, "the certificate is about another device than the plan");
+}
+
 }  // namespace
 }  // namespace tidemark::certify

@@ -89,3 +89,19 @@ def test_it_says_when_recomputing_cannot_help(cli, options, words):
     result = cli("plan", *options, "--explain")
     assert result.returncode == 3
     assert words in " ".join(result.stdout.split())
+
+
+def test_equal_layers_inside_a_unit_are_one_row(cli):
+    """Of T5's encoder, which is one unit here, the blocks after the first are alike."""
+    options = ["plan", "t5-small", "--batch", "8", "--device", "t4", "--budget", "4GB", "--explain"]
+    groups = cli.json(*options)["explanation"]["groups"]
+    assert any(group["units"] == "encoder" and group["module"] == "block.{1-5}.layer.{0-1}" and group["count"] == 10 for group in groups)
+    assert len(cli(*options).stdout.splitlines()) <= 45
+
+
+def test_memory_has_one_price_whoever_made_the_plan(cli):
+    """What greedy loses at this budget is not what memory is worth."""
+    options = ["plan", "gpt2", "--batch", "8", "--device", "t4", "--budget", "90%", "--explain"]
+    best, greedy = cli.json(*options), cli.json(*options, "--method", "greedy")
+    assert greedy["recompute_ps"] > best["recompute_ps"]
+    assert greedy["explanation"]["price"] == best["explanation"]["price"]

@@ -79,3 +79,14 @@ def test_what_makes_no_sense_is_refused(cli, arguments, code, words):
     result = cli("max", *arguments)
     assert result.returncode == code
     assert words in result.stderr
+
+
+def test_what_is_not_proved_is_not_said_to_be(cli):
+    """Reserved bytes are replayed, not modelled: no proof says that the next size needs more."""
+    options = ["max", "gpt2", "--seq", "128", "--device", "t4", "--of", "batch"]
+    for against, is_proved in [("rounded", True), ("reserved", False)]:
+        found = cli.json(*options, "--against", against)
+        (next_one,) = [trial for trial in found["trials"] if trial["size"] == found["largest"] + 1]
+        assert next_one["proved"] == is_proved
+        text = " ".join(cli(*options, "--against", against).stdout.split())
+        assert ("GiB, as far as is known" in text) != is_proved

@@ -69,3 +69,10 @@ def test_what_has_no_program_writes_none(cli, tmp_path, budget):
     assert result.returncode == 1
     assert "it solves no linear program" in result.stderr
     assert not (tmp_path / "model.mps").exists()
+
+
+def test_only_milp_goes_by_other_times(cli, budget):
+    args = ["plan", *STEP, "--budget", f"{budget}B", "--cost", "reference-m"]
+    result = cli(*args, "--method", "exact-milp")
+    assert result.returncode == 2
+    assert "[--cost]" in result.stderr and "expected --method milp" in result.stderr

@@ -101,6 +101,7 @@ def test_a_plan_is_of_one_step(cli):
     [
         (["--budget", "13"], "unit"),
         (["--budget", "200MiB"], "there is nothing left of the budget"),
+        (["--budget", "8000PB"], "[--budget] a budget is at most 2^62 bytes"),
         (["--budget", "90%", "--units", "layers.*"], "it matches nothing in this step"),
         (["--budget", "90%", "--never-save", "aten.nothing"], "it matches nothing in this step"),
     ],
@@ -258,3 +259,99 @@ def test_times_carry_an_interval(cli):
         assert total["modelled_ms"] == total["ms"]
     assert data["recompute"]["ms"] == data["recompute_ms"]
     assert data["step_ops"]["ms"] == data["step_ops_ms"]
+
+
+def _checkpointed(text):
+    """The rows of the table: names with their calls and what each takes in ms."""
+    unit = {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
+    rows = []
+    for line in text.split("\ncheckpointed\n")[1].split("\n\n")[0].splitlines()[1:-1]:
+        name, calls, _, each, of_each, *_ = line.split()
+        rows.append((name, int(calls), float(each) * unit[of_each]))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("model", "budget", "names"),
+    [
+        # Names with two numbers, of which the first one varies.
+        ("t5-small", "4836472422B", ["encoder.block.{0-5}.layer.1.DenseRelu...", "decoder.block.{0-5}.layer.2.DenseRelu..."]),
+        ("bert-base", "5420115060B", ["bert.encoder"]),
+        # The same module on smaller and smaller images takes less and less: these are not equal.
+        ("unet", "2838596096B", None),
+    ],
+)
+def test_the_rows_are_of_equal_layers_and_add_up(cli, model, budget, names):
+    options = ["plan", model, "--device", "t4", "--batch", "8", "--budget", budget]
+    rows = _checkpointed(cli(*options).stdout)
+    found = cli.json(*options)
+    assert sum(calls for _, calls, _ in rows) == found["units"]
+    assert sum(calls * each for _, calls, each in rows) == pytest.approx(found["recompute_ms"], rel=0.005)  # three digits
+    if names:
+        assert [name for name, _, _ in rows] == names
+    else:
+        pools = [each for name, _, each in rows if name == "pool"]
+        assert len(pools) == 3 and pools == sorted(pools, reverse=True) and pools[0] > pools[2]
+
+
+def test_the_largest_budget(cli, example):
+    assert cli.json("plan", example, "--device", "cpu", "--budget", "4096PiB")["termination"] == "fits"
+    result = cli("plan", example, "--device", "cpu", "--budget", f"{2**62 + 1}B", check=False)
+    assert result.returncode == 1 and "[--budget]" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["plan", "--budget", "2KiB"], ["max", "--of", "budget"]])
+def test_what_is_read_is_not_overwritten(cli, root, example, tmp_path, command):
+    step, device = tmp_path / "mine.step.jsonl", tmp_path / "cpu.json"
+    for path, source in [(step, example), (device, "data/devices/cpu.json")]:
+        path.write_bytes((root / source).read_bytes())
+    (tmp_path / "link").symlink_to(step)
+    name, *options = command
+    for output in [step, device, tmp_path / "link"]:
+        before = output.read_bytes()
+        result = cli(name, str(step), "--device", str(device), *options, "-o", str(output), check=False)
+        assert result.returncode == 2, result
+        assert "this would overwrite a file that the command reads" in result.stderr
+        assert output.read_bytes() == before
+    assert cli(name, str(step), "--device", "cpu", *options, "-o", "", check=False).returncode == 2
+
+
+def test_nothing_lies_beside_a_device_file(cli, example, tmp_path):
+    """As with /dev/null, which the link leads to."""
+    (tmp_path / "null").symlink_to("/dev/null")
+    text = cli("plan", example, "--device", "cpu", "--budget", "2KiB", "-o", str(tmp_path / "null")).stdout
+    assert "no certificate: the plan goes to no regular file" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["null"]
+
+
+def test_a_plan_of_before_is_no_answer_when_nothing_fits(cli, example, tmp_path):
+    plan, notes = tmp_path / "plan.json", tmp_path / "notes.json"
+    options = ["plan", example, "--device", "cpu", "--budget"]
+    cli(*options, "2KiB", "-o", str(plan))
+    result = cli(*options, "1KiB", "-o", str(plan), check=False)
+    assert result.returncode == 3 and f"the one of before was removed: {plan}" in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.certificate.json"]
+    notes.write_text("{}")  # what is no plan is nobody's answer
+    assert cli.json(*options, "1KiB", "-o", str(notes), code=3).get("removed") is None
+    assert notes.read_text() == "{}"
+
+
+@pytest.mark.parametrize("pattern", ["transformer.h.*.mlp::aten.addmm", "transformer.h.*.mlp::addmm", "addmm", "*.mlp.c_*::aten.addmm.default"])
+def test_an_op_pattern_means_what_runs_in_the_module(cli, tmp_path, pattern):
+    """The products of an mlp run in its c_fc and c_proj."""
+    path = tmp_path / "plan.json"
+    cli("plan", *GPT2, "--units", "transformer.h.*.mlp", "--always-save", pattern, "--never-save", "aten.addmm", "-o", str(path))
+    units = json.load(open(path))["units"]
+    assert units and all(unit["saved"]["aten.addmm.default"] == [0, 1] for unit in units)
+    never = [*GPT2, "--units", "transformer.h.*.mlp", "--never-save", pattern, "-o", str(path)]
+    cli("plan", *never)
+    units = json.load(open(path))["units"]
+    assert units and all("aten.addmm.default" not in unit["saved"] for unit in units)
+
+
+def test_an_op_pattern_means_no_other_module(cli, tmp_path):
+    path = tmp_path / "plan.json"
+    cli("plan", *GPT2, "--units", "transformer.h.?", "--never-save", "transformer.h.*.attn::addmm", "-o", str(path))
+    # In a block: c_attn and c_proj of attention, then c_fc and c_proj of the mlp.
+    saved = [unit["saved"].get("aten.addmm.default", []) for unit in json.load(open(path))["units"]]
+    assert any(saved) and not any({0, 1} & set(ops) for ops in saved)

@@ -94,6 +94,23 @@ TEST(PlanFile, OlderFilesMeanOneOrTheBlocksOfCuda) {
 }
 
 // One call that runs mm, view, mm: the second mm is occurrence 1 of its name.
+// A file is of a search that found a plan, or of a plan that somebody gave; and about one of three kinds of bytes.
+TEST(PlanFile, KnowsItsWords) {
+  const step::Step step = test::random_training(1).step;
+  for (const char* word : {"fits", "optimal", "feasible", "given", "infeasible", "limit", "not_found", "", "banana"}) {
+    PlanFacts facts = some_facts();
+    facts.termination = word;
+    const bool is_known = std::string_view("fits optimal feasible given").find(word) != std::string_view::npos;
+    const bool is_fine = is_known && !facts.termination.empty();
+    EXPECT_EQ(error_of(write_plan(step, {}, facts), step).find("termination") == std::string::npos, is_fine) << word;
+  }
+  for (const char* word : {"exact", "rounded", "reserved", "banana"}) {
+    PlanFacts facts = some_facts();
+    facts.against = word;
+    EXPECT_EQ(error_of(write_plan(step, {}, facts), step).empty(), facts.against != "banana") << word;
+  }
+}
+
 TEST(PlanFile, CountsOpsByNameWithinTheCall) {
   test::TinyProgram p;
   const auto x = p.resident(step::Role::kInput, 10);

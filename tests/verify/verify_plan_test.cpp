@@ -7,6 +7,8 @@
 #include "../support/random_training.h"
 #include "../support/tiny_program.h"
 #include "tidemark/plan/legality.h"
+#include "tidemark/verify/plan_time.h"
+#include "tidemark/verify/wrong_times.h"
 
 namespace tidemark::verify {
 namespace {
@@ -107,6 +109,85 @@ TEST(VerifyPlan, KnowsTheBudget) {
     EXPECT_EQ(over.wrong_figures.size(), 2u);
   }
   EXPECT_GT(tried, 40);
+}
+
+// A block that runs two ops and keeps what the first one makes.
+struct Block {
+  explicit Block(bool early_stop = true) : step(record()) {
+    file.plan.units.push_back({.call = call, .saved_ops = {}, .preserve_rng = false, .early_stop = early_stop});
+    cost.ops.resize(step.tables().ops.size());
+    times.op_ps = {300, 40, 7};
+    times.region_ps = 1000;
+    times.region_save_ps = 20'000;
+  }
+
+  step::Step record() {
+    test::TinyProgram p;
+    const step::ModuleId block = p.module(p.root, "block", "Block");
+    const step::TensorId x = p.resident(step::Role::kInput, 10);
+    p.pass(step::PassKind::kForward);
+    call = p.enter(block, {x});
+    const step::TensorId y = p.op("aten.mm.default", {x}, 20);
+    first = p.last_op();
+    const step::SaveId save = p.pack(y);
+    const step::TensorId z = p.op("aten.relu.default", {y}, 20);
+    p.exit(call, {z});
+    p.pass(step::PassKind::kBackward);
+    p.backward({save}, 5);
+    return p.finish();
+  }
+
+  step::CallId call;
+  step::OpId first;
+  step::Step step;
+  plan::PlanFile file;
+  cost::StepCost cost;
+  planner::Times times;
+};
+
+// A checkpoint, what is saved in it, and the ops up to the last save, or to the end.
+TEST(VerifyPlan, KnowsTheTime) {
+  Block stops(true);
+  stops.file.facts.recompute_ps = 1000 + 20'000 + 300;
+  EXPECT_TRUE(wrong_times(stops.step, stops.file, stops.cost, stops.times).empty());
+  Block ends(false);
+  ends.file.facts.recompute_ps = 1000 + 20'000 + 300 + 40;
+  EXPECT_TRUE(wrong_times(ends.step, ends.file, ends.cost, ends.times).empty());
+  --ends.file.facts.recompute_ps;
+  EXPECT_EQ(wrong_times(ends.step, ends.file, ends.cost, ends.times),
+            std::vector<std::string>{"the file says that recomputing takes 21,339 ps, and it takes 21,340 ps"});
+  EXPECT_EQ(ops_run_again(stops.step, stops.file.plan), std::vector<step::OpId>{stops.first});
+  stops.file.facts.unpriced = {{"aten.mm.default", 1, 30}};
+  EXPECT_EQ(wrong_times(stops.step, stops.file, stops.cost, stops.times).size(), 1u);
+}
+
+// Figures of one file that cannot all be true.
+TEST(VerifyPlan, NoticesContradictions) {
+  Block block;
+  const Replayed replayed = replay(block.step, block.file.plan);
+  plan::PlanFacts& facts = block.file.facts;
+  facts.budget_bytes = facts.peak_bytes = replayed.peak_bytes;
+  facts.start_bytes = replayed.start_bytes;
+  facts.smallest_peak_bytes = replayed.peak_bytes;
+  facts.recompute_ps = facts.bound_ps = 5;
+  facts.termination = "optimal";
+  const plan::PlanFacts good = facts;
+  const auto wrong_count = [&] { return verify_plan(block.step, block.file).wrong_figures.size(); };
+  EXPECT_EQ(wrong_count(), 0u);
+  facts.bound_ps = 4;
+  EXPECT_EQ(wrong_count(), 1u);
+  facts.termination = "feasible";
+  EXPECT_EQ(wrong_count(), 0u);
+  facts.bound_ps = 6;
+  EXPECT_EQ(wrong_count(), 1u);
+  facts = good;
+  facts.termination = "fits";
+  EXPECT_EQ(wrong_count(), 1u);
+  facts = good;
+  facts.smallest_peak_bytes = replayed.start_bytes - 1;
+  EXPECT_EQ(wrong_count(), 1u);
+  facts.smallest_peak_bytes = replayed.peak_bytes + 1;
+  EXPECT_EQ(wrong_count(), 1u);
 }
 
 }  // namespace

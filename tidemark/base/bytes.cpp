@@ -31,6 +31,8 @@ constexpr std::array<Unit, 6> kDecimalUnits = {{{"kB", 1'000},
                                                 {"TB", 1'000'000'000'000},
                                                 {"PB", 1'000'000'000'000'000}}};
 
+constexpr std::int64_t kMostBudgetBytes = std::int64_t{1} << 62;  // what plan files count to
+
 constexpr std::string_view kSizeHint = "70GiB, 1.5GiB or 80GB";
 constexpr std::string_view kBudgetHint = "70GiB, 1.5GiB, 80GB or 90%";
 
@@ -89,6 +91,7 @@ Budget parse_budget(std::string_view text, std::string_view place) {
   if (amount.unit != "%") {
     const std::int64_t bytes = to_bytes(amount, text, place, kBudgetHint);
     if (bytes == 0) refuse(text, place, "a budget of zero bytes holds nothing", kBudgetHint);
+    if (bytes > kMostBudgetBytes) refuse(text, place, "a budget is at most 2^62 bytes, or 4096PiB", kBudgetHint);
     return {bytes};
   }
   const int decimals = std::min(amount.value.decimals, 16);  // more are refused below, and must not overflow here

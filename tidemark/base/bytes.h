@@ -38,7 +38,7 @@ struct Budget {
 // allowed; a fraction of a byte is rounded down. Throws: Error naming `place`, also when the number has no unit.
 std::int64_t parse_bytes(std::string_view text, std::string_view place);
 
-// Reads a size as above, or "90%" (more than 0, at most 100).
+// Reads a size as above up to 2^62 bytes, or "90%" (more than 0, at most 100).
 Budget parse_budget(std::string_view text, std::string_view place);
 
 // "0 B", "1023 B", "1.00 KiB", "1.50 GiB": at most two decimals, rounded to nearest, for people.

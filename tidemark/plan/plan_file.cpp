@@ -1,8 +1,10 @@
 #include "tidemark/plan/plan_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -26,6 +28,9 @@ constexpr std::int64_t kMajor = 2;
 constexpr std::int64_t kMinor = 0;
 constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
 constexpr JsonLimits kLimits = {.max_bytes = kMaxFileBytes, .max_depth = 8};
+constexpr std::array<std::string_view, 3> kAgainstWords = {"exact", "rounded", "reserved"};
+// How a search ends that has a plan; "given": nobody searched.
+constexpr std::array<std::string_view, 4> kTerminationWords = {"fits", "optimal", "feasible", "given"};
 constexpr const char* kKind = "a plan file";
 constexpr const char* kRemedy = "`tidemark plan STEP --device D --budget B -o FILE` writes one";
 
@@ -246,11 +251,20 @@ class Reader {
     return {.high = std::stoull(text.substr(0, 16), nullptr, 16), .low = std::stoull(text.substr(16), nullptr, 16)};
   }
 
+  template <std::size_t n>
+  std::string word_at(const ReadJson& json, const char* key, const std::array<std::string_view, n>& words) const {
+    std::string word = text_at(json, key, name_);
+    if (std::find(words.begin(), words.end(), word) == words.end())
+      refuse(fmt::format("{}: {}", name_, key), "this word is not known",
+             fmt::format("one of {}", fmt::join(words, ", ")), shown_in_error(ReadJson(word)));
+    return word;
+  }
+
   void read_facts(const ReadJson& json, PlanFacts& facts) const {
     facts.device = text_at(json, "device", name_);
     facts.budget_bytes = integer(json, "budget_bytes", name_);
     facts.reserve_bytes = integer(json, "reserve_bytes", name_);
-    facts.against = text_at(json, "against", name_);
+    facts.against = word_at(json, "against", kAgainstWords);
     if (json.contains("rounding_bytes")) {
       facts.rounding_bytes = integer(json, "rounding_bytes", name_);
       if (!may_round_to(facts.against, *facts.rounding_bytes))
@@ -259,7 +273,7 @@ class Reader {
     }
     if (json.contains("objective") && text_at(json, "objective", name_) != kObjective)
       refuse(name_ + ": objective", "plans are for another one", kObjective, shown_in_error(json.at("objective")));
-    facts.termination = text_at(json, "termination", name_);
+    facts.termination = word_at(json, "termination", kTerminationWords);
     const ReadJson& predicted = member(json, "predicted", name_);
     const std::string place = name_ + ": predicted";
     facts.start_bytes = integer(predicted, "start_bytes", place);

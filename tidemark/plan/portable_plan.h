@@ -32,7 +32,7 @@ struct PlanFacts {
   std::int64_t reserve_bytes = 0;
   std::string against = "exact";                    // exact, rounded or reserved bytes
   std::optional<std::int64_t> rounding_bytes = {};  // what sizes are rounded up to; none: older files do not say
-  std::string termination;                          // "optimal"
+  std::string termination = "given";                // how a search ended that has a plan; given: nobody searched
   std::int64_t start_bytes = 0;                     // there before the step begins, predicted
   std::int64_t peak_bytes = 0;                      // predicted
   std::int64_t recompute_ps = 0;                    // predicted

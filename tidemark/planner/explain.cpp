@@ -10,6 +10,7 @@
 #include "tidemark/memory/replay.h"
 #include "tidemark/planner/convex.h"
 #include "tidemark/step/folded_name.h"
+#include "tidemark/step/numbered_names.h"
 #include "tidemark/step/op_name.h"
 
 namespace tidemark::planner {
@@ -78,19 +79,23 @@ Price find_price(const PreparedStep& prepared, const PlanResult& result, const E
   const auto is_proved = [](const PlanResult& r) {
     return r.termination == Termination::kOptimal || r.termination == Termination::kFits;
   };
+  // Between the best plans: what another method's plan loses at this budget is no price of memory.
+  PlanResult here;
+  if (!options.is_searched) here = prepared.plan(options.room_bytes, options.max_work);
+  const PlanResult& best = options.is_searched ? result : here;
   const std::int64_t range = prepared.none().peak_bytes - prepared.smallest().peak_bytes;
   Price price;
   price.step_bytes = kGiB;
   while (price.step_bytes > range && price.step_bytes > 1) price.step_bytes >>= 10;
   const PlanResult more = prepared.plan(options.room_bytes + price.step_bytes, options.max_work);
-  price.more_spares_ps = std::max<std::int64_t>(0, result.recompute_ps - more.recompute_ps);
-  price.is_more_proved = is_proved(result) && is_proved(more);
+  price.more_spares_ps = std::max<std::int64_t>(0, best.recompute_ps - more.recompute_ps);
+  price.is_more_proved = is_proved(best) && is_proved(more);
   const std::int64_t less_room = options.room_bytes - price.step_bytes;
   price.can_be_less = less_room >= prepared.smallest().peak_bytes;
   if (!price.can_be_less) return price;
   const PlanResult less = prepared.plan(less_room, options.max_work);
-  price.less_costs_ps = std::max<std::int64_t>(0, less.recompute_ps - result.recompute_ps);
-  price.is_less_proved = is_proved(result) && is_proved(less);
+  price.less_costs_ps = std::max<std::int64_t>(0, less.recompute_ps - best.recompute_ps);
+  price.is_less_proved = is_proved(best) && is_proved(less);
   return price;
 }
 
@@ -113,38 +118,46 @@ std::string inner_name(const Step& step, CallId unit, OpId op) {
   return inner.substr(outer.empty() ? 0 : outer.size() + 1);
 }
 
+// Between a unit's name and that of a module in it, where no name has it: a part of its own.
+constexpr std::string_view kInside = ".\x1f.";
+
 std::vector<GroupRow> find_groups_of(const PreparedStep& prepared, const plan::Plan& plan) {
   const Step& step = prepared.step();
-  struct Folded {
-    GroupRow row;
-    std::vector<std::int64_t> numbers;
+  struct Equal {
+    std::string pattern;  // of the unit's name and the name in it
+    GroupRow each;
+    std::vector<std::vector<std::int64_t>> numbers;
+    std::vector<std::size_t> places;  // among all groups
   };
-  std::vector<Folded> rows;
-  std::map<std::tuple<std::string, std::string, std::string, bool, GroupReason, std::int64_t, std::int64_t>,
-           std::size_t>
-      row_of;
+  std::vector<Equal> rows;
+  std::map<std::tuple<std::string, std::string, bool, GroupReason, std::int64_t, std::int64_t>, std::size_t> row_of;
+  std::size_t place = 0;
   for (const plan::Unit& unit : plan.units) {
-    const FoldedName name = fold_name(step.fqn(step[unit.call].module));
+    const std::string outer = step.fqn(step[unit.call].module) + std::string(kInside);
     for (const GroupFacts& group : facts_of_groups(prepared, unit)) {
       const std::vector<OpId>& told = group.savers.empty() ? group.ops : group.savers;
-      GroupRow row{name.pattern,         inner_name(step, unit.call, told.front()),
-                   ops_text(step, told), group.is_saved,
-                   group.reason,         0,
-                   group.bytes,          group.time_ps};
+      NumberedName name = split_numbers(outer + inner_name(step, unit.call, told.front()));
+      GroupRow row{{}, {}, ops_text(step, told), group.is_saved, group.reason, 0, group.bytes, group.time_ps};
       const auto [at, is_new] = row_of.emplace(
-          std::tuple(row.units, row.module, row.ops, row.is_saved, row.reason, row.bytes_each, row.ps_each),
-          rows.size());
-      if (is_new) rows.push_back({std::move(row), {}});
-      ++rows[at->second].row.count;
-      if (name.number >= 0) rows[at->second].numbers.push_back(name.number);
+          std::tuple(name.pattern, row.ops, row.is_saved, row.reason, row.bytes_each, row.ps_each), rows.size());
+      if (is_new) rows.push_back({std::move(name.pattern), std::move(row), {}, {}});
+      rows[at->second].numbers.push_back(std::move(name.numbers));
+      rows[at->second].places.push_back(place++);
     }
   }
+  std::vector<std::pair<std::size_t, GroupRow>> told;
+  for (const Equal& equal : rows)
+    for (const NamesTogether& names : fold_names(equal.pattern, equal.numbers)) {
+      GroupRow row = equal.each;
+      const std::size_t inside = names.text.find(kInside);
+      row.units = names.text.substr(0, inside);
+      row.module = names.text.substr(inside + kInside.size());
+      row.count = static_cast<std::int64_t>(names.members.size());
+      told.emplace_back(equal.places[names.members.front()], std::move(row));
+    }
+  std::sort(told.begin(), told.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<GroupRow> result;
-  for (Folded& folded : rows) {
-    std::sort(folded.numbers.begin(), folded.numbers.end());
-    folded.row.units = unfold_names(folded.row.units, std::move(folded.numbers));
-    result.push_back(std::move(folded.row));
-  }
+  for (auto& [at, row] : told) result.push_back(std::move(row));
   std::stable_sort(result.begin(), result.end(), [](const GroupRow& a, const GroupRow& b) {
     if (a.is_saved != b.is_saved) return a.is_saved;
     return a.ps_per_gib() > b.ps_per_gib();

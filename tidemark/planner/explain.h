@@ -112,6 +112,7 @@ struct ExplainOptions {
   std::int64_t room_bytes = 0;         // the budget without the reserve
   std::size_t moment_count = 5;        // at most
   std::int64_t max_work = 20'000'000;  // of each search at another budget
+  bool is_searched = true;             // the result is the search's own; false: another method's, which may be worse
 };
 
 // Requires: `result` is of this step, with these options.

@@ -14,6 +14,7 @@ struct SizeTrial {
   std::int64_t size = 0;
   std::int64_t peak_bytes = 0;  // the smallest that any plan reaches, or one that fits
   bool fits = false;
+  bool is_proved = true;  // false: no plan with a smaller peak is known, but there may be one
 
   friend bool operator==(const SizeTrial&, const SizeTrial&) = default;
 };

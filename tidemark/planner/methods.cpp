@@ -44,6 +44,11 @@ std::vector<double> milliseconds(const Times& times) {
   return op_ms;
 }
 
+// What the program over modules thinks that ops take.
+std::vector<double> program_ms(const MethodInput& input) {
+  return input.options.op_ms.empty() ? milliseconds(input.times) : input.options.op_ms;
+}
+
 std::vector<UnitItems> items_of_blocks(const MethodInput& input) {
   const sac::StepIndex index(input.step);
   const std::vector<double> op_ms = milliseconds(input.times);
@@ -111,10 +116,10 @@ struct ModuleProblem {
 };
 
 ModuleProblem module_problem(const MethodInput& input) {
-  const std::vector<double> op_ms = milliseconds(input.times);
   ModuleProblem problem;
   problem.graph = sac::build_module_graph(
-      sac::module_info(input.step, op_ms, {.device = {}, .counts_stale = input.options.counts_stale}));
+      sac::module_info(input.step, program_ms(input),
+                       {.rules = input.options.rules, .device = {}, .counts_stale = input.options.counts_stale}));
   std::vector<std::string> names;
   for (const sac::ModuleNode& node : problem.graph.nodes) names.push_back(node.stats.fqn);
   std::sort(names.begin(), names.end());
@@ -136,7 +141,7 @@ SolveEnd end_of(LinearEnd end) {
 // Every call of a chosen module keeps what is left of its bytes, by the 0/1 program.
 plan::Plan plan_of_ratios(const MethodInput& input, const sac::StepIndex& index,
                           const std::vector<ModuleRatio>& ratios) {
-  const std::vector<double> op_ms = milliseconds(input.times);
+  const std::vector<double> op_ms = program_ms(input);
   plan::Plan plan;
   for (std::uint32_t c = 0; c < input.space.candidates.size(); ++c) {
     const std::string name = qualified_name(input.step, input.step[input.space.candidates[c].call].module);
@@ -217,6 +222,8 @@ MethodOutcome run_exact_milp(const MethodInput& input) {
 
 MethodOutcome run_method(const MethodInput& input) {
   const Method method = input.options.method;
+  if (!input.options.op_ms.empty() && input.options.op_ms.size() != input.times.op_ps.size())
+    refuse_method(method, "the times that it is given are not those of the step's ops", "one for each op, or none");
   if (needs_highs(method) && input.options.highs == nullptr)
     refuse_method(method, "it needs the solver HiGHS", "load one (planner::Highs), or take another method");
   switch (method) {

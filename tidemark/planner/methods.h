@@ -39,6 +39,9 @@ struct MethodOptions {
   // of the step before counts as activation (see sac::ModuleInfoOptions).
   std::int64_t world_size = 1;
   bool counts_stale = false;
+  // Of kMilp: the rules for its statistics, and the milliseconds of every op that go with them; empty: the planner's.
+  sac::Rules rules = sac::Rules::kTidemark;
+  std::vector<double> op_ms = {};
 };
 
 // What a method's own model says of the budget it was asked for, which a replay need not agree with.

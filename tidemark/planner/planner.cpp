@@ -63,6 +63,14 @@ std::int64_t room_of(const PlannerOptions& options) {
                  .got = std::to_string(options.budget_bytes) + " B with a reserve of " +
                         std::to_string(options.reserve_bytes) + " B",
                  .remedy = "a larger budget, or a smaller reserve"});
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 62;  // what plan files count to
+  if (options.budget_bytes > kMostBytes)
+    throw Error({.kind = ErrorKind::kInput,
+                 .place = "budget",
+                 .problem = "the budget is too large",
+                 .expected = "at most 2^62 B",
+                 .got = std::to_string(options.budget_bytes) + " B",
+                 .remedy = "the memory of a device"});
   return options.budget_bytes - options.reserve_bytes;
 }
 

@@ -6,6 +6,7 @@
 #include "tidemark/base/error.h"
 #include "tidemark/base/glob.h"
 #include "tidemark/plan/overwrite.h"
+#include "tidemark/planner/op_pattern.h"
 
 namespace tidemark::planner {
 
@@ -15,18 +16,6 @@ using namespace step;
 using plan::EventIndex;
 
 constexpr std::uint32_t kNever = EventIndex::kNever;
-
-// "FQN::OP", taken apart.
-struct OpPattern {
-  std::string_view fqn;
-  std::string_view op;
-};
-
-OpPattern parse_op_pattern(std::string_view text) {
-  const std::size_t at = text.find("::");
-  if (at == std::string_view::npos) return {"*", text};
-  return {text.substr(0, at), text.substr(at + 2)};
-}
 
 class Finder {
  public:
@@ -73,23 +62,17 @@ class Finder {
     };
     mark(options_.units, 1);
     mark(options_.not_units, 0);
-    mark_ops(options_.never_save, Freedom::kNeverSave, names);
-    mark_ops(options_.always_save, Freedom::kAlwaysSave, names);
+    mark_ops(options_.never_save, Freedom::kNeverSave);
+    mark_ops(options_.always_save, Freedom::kAlwaysSave);  // where both are said, the op is saved
   }
 
-  void mark_ops(const std::vector<std::string>& patterns, Freedom freedom, const std::vector<std::string>& names) {
+  void mark_ops(const std::vector<std::string>& patterns, Freedom freedom) {
     for (const std::string& text : patterns) {
-      const OpPattern pattern = parse_op_pattern(text);
+      const OpPattern pattern(step_, text);
       bool any = false;
       wished_.resize(t_.ops.size(), Freedom::kFree);
       for (std::uint32_t i = 0; i < t_.ops.size(); ++i) {
-        const Op& op = t_.ops[i];
-        const PassKind kind = step_[op.pass].kind;
-        if (kind != PassKind::kForward && kind != PassKind::kLoss) continue;
-        const std::string_view name = step_.text(op.name);
-        if (!matches_glob(name, pattern.op) && name.substr(0, name.rfind('.')) != pattern.op) continue;
-        const std::string_view fqn = op.call.has_value() ? names[step_[op.call].module.index()] : std::string_view();
-        if (!matches_glob(fqn, pattern.fqn)) continue;
+        if (!pattern.matches(OpId(i))) continue;
         any = true;
         wished_[i] = freedom;
       }

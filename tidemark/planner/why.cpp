@@ -9,6 +9,7 @@
 
 #include "tidemark/base/error.h"
 #include "tidemark/base/glob.h"
+#include "tidemark/planner/op_pattern.h"
 #include "tidemark/step/folded_name.h"
 #include "tidemark/step/op_name.h"
 
@@ -47,16 +48,12 @@ class Asking {
     }
   }
 
-  void ask_about_ops(std::string_view fqn, std::string_view op_pattern) {
+  void ask_about_ops(std::string_view text) {
+    const OpPattern pattern(step_, text);
     for (std::uint32_t i = 0; i < step_.tables().ops.size(); ++i) {
       const OpId op(i);
-      if (!is_forward(step_, step_[op].pass)) continue;
-      const std::string_view name = step_.text(step_[op].name);
-      if (!matches_glob(name, op_pattern) && name.substr(0, name.rfind('.')) != op_pattern &&
-          op_family(name) != op_pattern)
-        continue;
-      const std::string module = step_[op].call.has_value() ? name_of_call(step_[op].call) : std::string();
-      if (matches_glob(module, fqn)) answer_op(op, module);
+      if (!pattern.matches(op)) continue;
+      answer_op(op, step_[op].call.has_value() ? name_of_call(step_[op].call) : std::string());
     }
   }
 
@@ -238,13 +235,9 @@ class Asking {
 std::vector<WhyRow> why(const PreparedStep& prepared, const PlanResult& result, const std::string& pattern,
                         std::int64_t room_bytes) {
   Asking asking(prepared, result);
-  const std::size_t colons = pattern.find("::");
-  if (colons == std::string::npos) {
-    asking.ask_about_modules(pattern);
-    if (!asking.has_answers()) asking.ask_about_ops("*", pattern);
-  } else {
-    asking.ask_about_ops(std::string_view(pattern).substr(0, colons), std::string_view(pattern).substr(colons + 2));
-  }
+  const bool is_of_ops = pattern.find("::") != std::string::npos;
+  if (!is_of_ops) asking.ask_about_modules(pattern);
+  if (!asking.has_answers()) asking.ask_about_ops(pattern);
   if (!asking.has_answers())
     throw Error(
         {.kind = ErrorKind::kInput,

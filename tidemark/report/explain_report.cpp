@@ -227,8 +227,9 @@ ExplainReport explain_plan(const PlanReport& report, const planner::PlannerOptio
   ExplainReport explained;
   for (const std::string& question : questions)
     explained.answers.push_back({question, planner::why(prepared, report.result, question, room_bytes)});
-  explained.explanation =
-      planner::explain(prepared, report.result, {.room_bytes = room_bytes, .max_work = wishes.max_work});
+  explained.explanation = planner::explain(
+      prepared, report.result,
+      {.room_bytes = room_bytes, .max_work = wishes.max_work, .is_searched = report.method == planner::Method::kExact});
   return explained;
 }
 

@@ -31,8 +31,19 @@ void check(const step::Step& step, const std::string& text, const memory::Worksp
                .remedy = "please report this with the step"});
 }
 
+void remove_certificate(const std::string& plan_path) {
+  const std::string path = verify::certificate_path(plan_path);
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) std::filesystem::remove(path, error);
+}
+
 // Beside the plan, instead of one that may be there for an earlier plan.
 void write_certificate(const Searched& searched, const PlanOutput& output, const Hash128& plan_hash, PlanFiles& files) {
+  std::error_code unknown;
+  if (std::filesystem::exists(output.path, unknown) && !std::filesystem::is_regular_file(output.path, unknown)) {
+    if (output.has_certificate) files.no_certificate = "the plan goes to no regular file, so nothing can lie beside it";
+    return;
+  }
   const std::string path = verify::certificate_path(output.path);
   certify::Certified made;
   if (output.has_certificate)
@@ -42,9 +53,26 @@ void write_certificate(const Searched& searched, const PlanOutput& output, const
   if (made.certificate) {
     write_file_atomically(path, verify::write_certificate(*made.certificate));
     files.certificate = path;
-  } else if (std::error_code error; std::filesystem::is_regular_file(path, error)) {
-    std::filesystem::remove(path, error);
+  } else {
+    remove_certificate(output.path);
   }
+}
+
+bool is_plan(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  try {
+    plan::read_portable_plan(path);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// A plan of before would be taken for the answer to this question. What is no plan is left alone.
+void remove_earlier(const std::string& path, PlanFiles& files) {
+  std::error_code error;
+  if (is_plan(path) && std::filesystem::remove(path, error)) files.removed = path;
 }
 
 }  // namespace
@@ -60,7 +88,12 @@ PlanFiles write_plan_files(const Searched& searched, const PlanOutput& output) {
   const planner::Termination end = searched.result.termination;
   const bool is_there = planner::has_plan(end);
   PlanFiles files;
-  if (!is_there && (output.path.empty() || end != planner::Termination::kInfeasible)) return files;
+  if (!is_there && output.path.empty()) return files;
+  if (!is_there) remove_earlier(output.path, files);
+  if (!is_there && end != planner::Termination::kInfeasible) {
+    if (!files.removed.empty()) remove_certificate(output.path);
+    return files;
+  }
   Hash128 hash;
   if (is_there) {
     const plan::PortablePlan words = checked_plan(searched.step, searched.result, searched.device, searched.options);

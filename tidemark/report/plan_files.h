@@ -37,11 +37,12 @@ struct PlanFiles {
   std::string plan;            // empty: none
   std::string certificate;     // empty: none
   std::string no_certificate;  // why there is none, if one was asked for
+  std::string removed;         // a plan of before, since there is none now; empty: none was there
 };
 
 // Checks the plan, if there is one, and writes it, if a file is named. Where nothing fits, the certificate of that is
-// written alone. A certificate of an earlier plan does not stay. Throws: Error when the plan does not hold, or cannot
-// be written.
+// written alone. A certificate of an earlier plan does not stay, nor where there is no plan now an earlier plan.
+// Throws: Error when the plan does not hold, or cannot be written.
 PlanFiles write_plan_files(const Searched& searched, const PlanOutput& output);
 
 }  // namespace tidemark::report

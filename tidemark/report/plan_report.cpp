@@ -16,7 +16,7 @@
 #include "tidemark/report/explain_report.h"
 #include "tidemark/report/text_layout.h"
 #include "tidemark/step/dump.h"
-#include "tidemark/step/folded_name.h"
+#include "tidemark/step/numbered_names.h"
 #include "tidemark/step/op_name.h"
 
 namespace tidemark::report {
@@ -33,36 +33,38 @@ constexpr std::size_t kMostHolders = 3;  // categories of the peak
 
 // What a unit does, told so that equal layers say the same.
 struct UnitText {
-  std::string module;  // with * for its last number
-  std::int64_t number = -1;
   std::string saved;  // "2 mm, 1 flash_attention"
-  std::int64_t saved_ops = 0;
   std::int64_t again_ops = 0;
-  std::int64_t time_ps = 0;
+  std::int64_t time_ps = 0;    // what the unit adds to the step in all
+  std::int64_t around_ps = 0;  // of that, the checkpoint's own
+
+  friend auto operator<=>(const UnitText&, const UnitText&) = default;
 };
 
-UnitText describe(const PlanReport& report, const plan::EventIndex& index, const plan::Unit& unit) {
+UnitText describe(const PlanReport& report, const plan::EventIndex& index, const std::vector<std::uint8_t>& is_unpacked,
+                  const plan::Unit& unit) {
   const Step& step = *report.step;
   UnitText text;
-  FoldedName folded = fold_name(step.fqn(step[unit.call].module));
-  text.module = std::move(folded.pattern);
-  text.number = folded.number;
-  if (text.module.empty()) text.module = "(the whole model)";
   std::map<std::string_view, std::int64_t> saved;
   const plan::EventRange region = index.regions[unit.call.index()];
   std::uint32_t stop = region.end;
+  bool is_recomputed = false;
+  text.around_ps = report.cost.region_ps + (unit.preserve_rng ? report.cost.region_rng_ps : 0);
   for (std::uint32_t at = region.begin; at < region.end; ++at) {
     const Event& event = step.tables().events[at];
-    if (unit.early_stop && event.kind == EventKind::kPack && step[SaveId(event.id)].hooked) stop = at + 1;
+    if (event.kind != EventKind::kPack || !step[SaveId(event.id)].hooked) continue;
+    if (unit.early_stop) stop = at + 1;
+    text.around_ps += report.cost.region_save_ps;
+    is_recomputed = is_recomputed || is_unpacked[event.id] != 0;
   }
+  text.time_ps = text.around_ps;
   for (std::uint32_t at = region.begin; at < region.end; ++at) {
     const Event& event = step.tables().events[at];
     if (event.kind != EventKind::kBegin) continue;
     const OpId op(event.id);
     if (unit.decision(op) == plan::Decision::kSave) {
-      ++text.saved_ops;
       ++saved[op_family(step.text(step[op].name))];
-    } else if (at < stop) {
+    } else if (is_recomputed && at < stop) {
       ++text.again_ops;
       text.time_ps += report.cost.ops[op.index()].total_ps;
     }
@@ -75,36 +77,66 @@ UnitText describe(const PlanReport& report, const plan::EventIndex& index, const
   return text;
 }
 
-std::string units_text(const PlanReport& report) {
-  const plan::EventIndex index = plan::index_events(*report.step);
-  struct Row {
-    UnitText text;
-    std::vector<std::int64_t> numbers;
-    std::int64_t count = 0;
+// Equal layers, in the order of their first ones.
+struct UnitRow {
+  std::string modules;
+  std::size_t first = 0;  // of the plan's units
+  std::int64_t count = 0;
+  UnitText each;
+};
+
+std::vector<UnitRow> rows_of_units(const PlanReport& report) {
+  const Step& step = *report.step;
+  const plan::EventIndex index = plan::index_events(step);
+  std::vector<std::uint8_t> is_unpacked(step.tables().saves.size(), 0);
+  for (const Event& event : step.tables().events)
+    if (event.kind == EventKind::kUnpack) is_unpacked[event.id] = 1;
+  struct Equal {
+    std::vector<std::size_t> units;
+    std::vector<std::vector<std::int64_t>> numbers;
   };
-  std::vector<Row> rows;
-  std::map<std::string, std::size_t> row_of;
-  for (const plan::Unit& unit : report.result.plan.units) {
-    const UnitText text = describe(report, index, unit);
-    const std::string key = text.module + "|" + text.saved + "|" + std::to_string(text.again_ops);
-    const auto [found, is_new] = row_of.emplace(key, rows.size());
-    if (is_new) rows.push_back({text, {}, 0});
-    Row& row = rows[found->second];
-    if (text.number >= 0) row.numbers.push_back(text.number);
-    ++row.count;
+  std::map<std::pair<std::string, UnitText>, Equal> equal;
+  const std::vector<plan::Unit>& units = report.result.plan.units;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    NumberedName name = split_numbers(step.fqn(step[units[i].call].module));
+    Equal& together = equal[{std::move(name.pattern), describe(report, index, is_unpacked, units[i])}];
+    together.units.push_back(i);
+    together.numbers.push_back(std::move(name.numbers));
   }
+  std::vector<UnitRow> rows;
+  for (const auto& [kind, together] : equal)
+    for (const NamesTogether& names : fold_names(kind.first, together.numbers))
+      rows.push_back({.modules = kind.first.empty() ? "(the whole model)" : names.text,
+                      .first = together.units[names.members.front()],
+                      .count = static_cast<std::int64_t>(names.members.size()),
+                      .each = kind.second});
+  std::sort(rows.begin(), rows.end(), [](const UnitRow& a, const UnitRow& b) { return a.first < b.first; });
+  return rows;
+}
+
+// The rows add up to what recomputing takes.
+std::string units_text(const PlanReport& report) {
+  const std::vector<UnitRow> rows = rows_of_units(report);
   Table table("<>>><");
   table.row({"module", "calls", "ops again", "each", "saved ops"});
   const std::size_t most = report.is_short ? kFewUnits : kMostUnits;
-  for (std::size_t i = 0; i < std::min(rows.size(), most); ++i) {
-    const Row& row = rows[i];
-    const std::string name = unfold_names(row.text.module, row.numbers);
-    table.row({elide(printable(name), 40), format_count(row.count), format_count(row.text.again_ops),
-               format_duration(row.text.time_ps), row.text.saved});
+  std::int64_t around_ps = 0;
+  std::int64_t more_ps = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const UnitRow& row = rows[i];
+    around_ps += row.count * row.each.around_ps;
+    if (i >= most) {
+      more_ps += row.count * row.each.time_ps;
+      continue;
+    }
+    table.row({elide(printable(row.modules), 40), format_count(row.count), format_count(row.each.again_ops),
+               format_duration(row.each.time_ps), row.each.saved});
   }
   std::string text = table.text(2);
-  if (rows.size() > most) text += fmt::format("  and {} more kinds of units\n", rows.size() - most);
-  return text;
+  if (rows.size() > most)
+    text += fmt::format("  and {} more kinds of units, {} in all\n", rows.size() - most, format_duration(more_ps));
+  return text +
+         fmt::format("  of that, {} for the checkpoints themselves, the rest for ops\n", format_duration(around_ps));
 }
 
 std::string verdict(const PlanReport& report) {
@@ -217,7 +249,8 @@ PlanReport make_report(std::string file, std::shared_ptr<const Step> step, devic
                     .is_short = false,
                     .output = {},
                     .certificate = {},
-                    .no_certificate = {}};
+                    .no_certificate = {},
+                    .removed = {}};
   report.timeline = memory::replay(
       *report.step, report.result.plan,
       {.workspace = options.workspace, .round_to_bytes = planner::rounding_of(options), .keep_alive_at_peak = false});
@@ -261,6 +294,8 @@ std::string plan_text(const PlanReport& report, const Style& style) {
                         count_of(static_cast<std::int64_t>(result.restored.size()), "unit"));
   if (!report.is_short) text += policies_text(report, style) + unpriced_section(report, style);
   if (!report.output.empty()) text += fmt::format("\nwritten to {}\n", printable(report.output));
+  if (!report.removed.empty())
+    text += fmt::format("\nno plan to write; the one of before was removed: {}\n", printable(report.removed));
   if (!report.certificate.empty()) text += fmt::format("certificate in {}\n", printable(report.certificate));
   if (!report.no_certificate.empty()) text += fmt::format("no certificate: {}\n", report.no_certificate);
   return text;
@@ -311,6 +346,7 @@ Json plan_json(const PlanReport& report) {
               {"longest_list", result.statistics.longest_list}}}};
   if (!report.output.empty() || !report.certificate.empty())
     json["certificate"] = report.certificate.empty() ? Json(nullptr) : Json(report.certificate);
+  if (!report.removed.empty()) json["removed"] = report.removed;
   if (result.own) {
     constexpr std::array<std::string_view, 3> kEnds = {"optimal", "infeasible", "limit"};
     Json ratios = Json::object();

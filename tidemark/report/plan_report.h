@@ -34,6 +34,7 @@ struct PlanReport {
   std::string output;          // the plan file, if one was written
   std::string certificate;     // its certificate's file, if one was written
   std::string no_certificate;  // why there is none, if one was asked for
+  std::string removed;         // a plan file of before that is no answer to this
 };
 
 // The result is replayed once more, for what holds its peak.

@@ -52,6 +52,10 @@ class Check {
                                : "the certificate was made without a table of kernels' scratch memory");
     if (c_.workspace && hash_of(*in_.workspace) != *c_.workspace)
       return fail("the certificate was made with another table of kernels' scratch memory");
+    const std::int64_t rounding = plan::rounding_of(c_.against, c_.rounding_bytes);
+    if (c_.against == "rounded" && in_.device_rounding_bytes.value_or(rounding) != rounding)
+      return fail(fmt::format("the certificate is for sizes rounded up to {} B, and the device rounds them up to {} B",
+                              rounding, *in_.device_rounding_bytes));
     return true;
   }
 
@@ -63,6 +67,7 @@ class Check {
     if (!has_plan) return true;
     if (in_.plan_hash != *c_.plan) return fail("the certificate is of another plan");
     const plan::PlanFacts& facts = in_.plan->facts;
+    if (facts.device != c_.device) return fail("the certificate is about another device than the plan");
     if (facts.budget_bytes - facts.reserve_bytes != c_.room_bytes || facts.against != c_.against)
       return fail("the certificate is for another budget than the plan");
     const std::int64_t plan_rounding = plan::rounding_of(facts.against, facts.rounding_bytes);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tidemark/base/hash.h"
@@ -24,6 +25,7 @@ struct CheckInput {
   const memory::WorkspaceTable* workspace = nullptr;
   const plan::PlanFile* plan = nullptr;  // that the certificate lies beside; none when nothing fits
   Hash128 plan_hash = {};
+  std::optional<std::int64_t> device_rounding_bytes = {};  // what the device rounds sizes up to; none: not compared
 };
 
 struct CertificateVerdict {

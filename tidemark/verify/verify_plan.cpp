@@ -214,6 +214,22 @@ class Judge {
   std::vector<std::string> violations_;
 };
 
+// What the file's figures cannot all be, whatever the device.
+void say_contradictions(const plan::PlanFile& file, std::int64_t start_bytes, std::vector<std::string>& wrong) {
+  const plan::PlanFacts& facts = file.facts;
+  const bool is_searched =
+      facts.termination == "fits" || facts.termination == "optimal" || facts.termination == "feasible";
+  if (facts.bound_ps > facts.recompute_ps) wrong.emplace_back("the file's bound is above the time of its plan");
+  if (facts.termination == "optimal" && facts.bound_ps != facts.recompute_ps)
+    wrong.emplace_back("the file calls its plan optimal, and its bound is not the plan's time");
+  if (facts.termination == "fits" && !file.plan.units.empty())
+    wrong.emplace_back("the file says that the step fits without a plan, and it has " +
+                       std::to_string(file.plan.units.size()) + " units");
+  if (is_searched && (facts.smallest_peak_bytes < start_bytes || facts.smallest_peak_bytes > facts.peak_bytes))
+    wrong.push_back("the file says that plans reach a peak of " + format_bytes_exact(facts.smallest_peak_bytes) +
+                    ", which is not between the bytes at the start and its own peak");
+}
+
 }  // namespace
 
 std::vector<std::string> find_violations(const Step& step, const plan::Plan& plan) { return Judge(step, plan).run(); }
@@ -239,8 +255,7 @@ Verdict verify_plan(const Step& step, const plan::PlanFile& file, const memory::
     verdict.wrong_figures.push_back("the file says that the step begins with " +
                                     format_bytes_exact(file.facts.start_bytes) + ", and it does with " +
                                     format_bytes_exact(replayed.start_bytes));
-  if (file.facts.bound_ps > file.facts.recompute_ps)
-    verdict.wrong_figures.emplace_back("the file's bound is above the time of its plan");
+  say_contradictions(file, replayed.start_bytes, verdict.wrong_figures);
   if (replayed.start_bytes > verdict.budget_bytes) {
     verdict.first_over = "what is there at the start, " + format_bytes_exact(replayed.start_bytes);
   } else {

@@ -73,7 +73,7 @@ planner::SizeTrial try_step(const RanksArgument& ranks, const step::Step& step, 
   if (plain <= room) return {size, plain, true};
   const planner::PreparedStep prepared(step, cost::price_step(step, device, ranks.price_options()), wishes);
   const std::int64_t smallest = prepared.smallest().peak_bytes;
-  return {size, smallest, smallest <= room};
+  return {size, smallest, smallest <= room, smallest <= room || prepared.is_smallest_proved()};
 }
 
 // One kind of size: how to make a step of that size, and which sizes there are.
@@ -126,8 +126,8 @@ std::string size_answer(const planner::Largest& found, const SizeKind& kind, std
     const auto next = std::find_if(found.trials.begin(), found.trials.end(),
                                    [&](const planner::SizeTrial& trial) { return trial.size > found.size; });
     if (next != found.trials.end())
-      text += fmt::format("; {} needs at least {} of {}", format_count(next->size), format_bytes(next->peak_bytes),
-                          format_bytes(room_bytes));
+      text += fmt::format("; {} needs at least {} of {}{}", format_count(next->size), format_bytes(next->peak_bytes),
+                          format_bytes(room_bytes), next->is_proved ? "" : ", as far as is known");
   }
   if (!found.is_monotone)
     text += ". Of the sizes tried, some need less than smaller ones, so that still larger ones may fit";
@@ -137,7 +137,10 @@ std::string size_answer(const planner::Largest& found, const SizeKind& kind, std
 Json trials_json(const std::vector<planner::SizeTrial>& trials) {
   Json list = Json::array();
   for (const planner::SizeTrial& trial : trials)
-    list.push_back({{"size", trial.size}, {"smallest_peak_bytes", trial.peak_bytes}, {"fits", trial.fits}});
+    list.push_back({{"size", trial.size},
+                    {"smallest_peak_bytes", trial.peak_bytes},
+                    {"fits", trial.fits},
+                    {"proved", trial.is_proved}});
   return list;
 }
 
@@ -209,7 +212,8 @@ MaxReport smallest_device(MaxArguments& arguments, const Console& console) {
     trials.push_back({{"device", device->name},
                       {"memory_bytes", device->memory_bytes.value},
                       {"smallest_peak_bytes", trial.peak_bytes},
-                      {"fits", trial.fits}});
+                      {"fits", trial.fits},
+                      {"proved", trial.is_proved}});
     if (!trial.fits && device != devices.back()) continue;
     report.answer = trial.fits ? fmt::format("the smallest built-in device is {} with {}", device->name,
                                              format_bytes(device->memory_bytes.value))
@@ -223,6 +227,7 @@ MaxReport smallest_device(MaxArguments& arguments, const Console& console) {
 }
 
 ExitCode run_max(MaxArguments arguments, const Console& console) {
+  check_output(arguments.output, arguments.planning);
   MaxReport report = arguments.of == "budget"   ? smallest_budget(arguments, console)
                      : arguments.of == "device" ? smallest_device(arguments, console)
                                                 : largest_size(arguments);
@@ -258,7 +263,7 @@ Command add_max(CLI::App& root) {
   add_device_option(*app, planning);
   app->add_option("--budget", arguments->budget, "the memory there is: 70GiB, 80GB, or 90% (default) of the device's")
       ->type_name("BUDGET");
-  app->add_option("--output,-o", arguments->output, "write the plan to FILE")->type_name("FILE");
+  add_output_option(*app, arguments->output, "write the plan to FILE");
   add_count(*app, "--max-work", arguments->max_work, "stop a search after N entries");
   add_memory_options(*app, planning);
   add_space_options(*app, planning);

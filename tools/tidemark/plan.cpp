@@ -9,6 +9,7 @@
 #include "planning_arguments.h"
 #include "tidemark/base/atomic_file.h"
 #include "tidemark/base/bytes.h"
+#include "tidemark/cost/reference_roofline.h"
 #include "tidemark/device/catalog.h"
 #include "tidemark/report/explain_report.h"
 #include "workspace_argument.h"
@@ -27,6 +28,7 @@ struct PlanOptions {
   std::size_t max_work = planner::PlannerOptions{}.max_work;
   std::string method = "exact";
   std::string highs;
+  std::string cost = "tidemark";
   std::size_t world_size = 1;
   bool counts_stale = false;
   std::string mps;
@@ -37,6 +39,18 @@ planner::Method method_of(const std::string& word) {
   for (std::size_t i = 0; i < planner::kMethodNames.size(); ++i)
     if (planner::kMethodNames[i] == word) return static_cast<planner::Method>(i);
   return planner::Method::kExact;
+}
+
+constexpr const char* kReferenceCost = "reference-m";
+
+void check_cost(const PlanOptions& options) {
+  if (options.cost != kReferenceCost || options.method == planner::name_of(planner::Method::kMilp)) return;
+  throw UsageError({.kind = ErrorKind::kInput,
+                    .place = "--cost",
+                    .problem = "only PyTorch's program over modules takes PyTorch's times and rules",
+                    .expected = "--method milp",
+                    .got = "--method " + options.method,
+                    .remedy = "leave out --cost"});
 }
 
 // Before anything is solved, so that a model can be had without a solver.
@@ -57,6 +71,8 @@ void write_model(const step::Step& step, const cost::StepCost& cost, const PlanO
 
 ExitCode run_plan(PlanOptions options, const Console& console) {
   PlanningArguments& planning = options.planning;
+  check_output(options.output, planning);
+  check_cost(options);
   const device::Device device = device::find_device(planning.device);
   follow_device(planning.native, device.kind);
   const std::int64_t budget_bytes = parse_budget(options.budget, "--budget").bytes_on(device.memory_bytes.value);
@@ -69,6 +85,10 @@ ExitCode run_plan(PlanOptions options, const Console& console) {
   wishes.method = {.method = method_of(options.method),
                    .world_size = static_cast<std::int64_t>(options.world_size),
                    .counts_stale = options.counts_stale};
+  if (options.cost == kReferenceCost) {
+    wishes.method.rules = sac::Rules::kReferenceM;
+    wishes.method.op_ms = cost::reference_times_ms(*step, cost::ReferenceLine::kM, planning.device);
+  }
   write_model(*step, cost, options, wishes);
   std::optional<planner::Highs> highs;
   if (planner::needs_highs(wishes.method.method)) highs.emplace(find_highs(options.highs));
@@ -112,8 +132,7 @@ Command add_plan(CLI::App& root) {
       ->type_name("BUDGET")
       ->required();
   add_memory_options(*app, planning);
-  app->add_option("--output,-o", options->output, "write the plan to FILE, with its certificate beside it")
-      ->type_name("FILE");
+  add_output_option(*app, options->output, "write the plan to FILE, with its certificate beside it");
   app->add_flag("--no-certificate", options->no_certificate, "leave out the certificate");
   app->add_flag("--explain", options->is_explained, "why so: what binds, and what memory is worth");
   app->add_option("--why", options->why, "why a module is (no) unit, or an op (not) kept: '*.mlp::mm'")
@@ -126,6 +145,9 @@ Command add_plan(CLI::App& root) {
       ->check(CLI::IsMember(methods));
   app->add_option("--highs", options->highs, "the library of the solver HiGHS, for milp and exact-milp")
       ->type_name("PATH");
+  app->add_option("--cost", options->cost, "milp: whose times and rules it goes by, tidemark (default) or reference-m")
+      ->type_name("COST")
+      ->check(CLI::IsMember({"tidemark", kReferenceCost}));
   add_count(*app, "--world-size", options->world_size, "milp: divide parameters and gradients by N");
   app->add_flag("--count-stale", options->counts_stale, "milp: count what is held from the step before");
   app->add_option("--write-mps", options->mps, "write the program that milp or exact-milp solves to FILE")

@@ -107,6 +107,7 @@ _tidemark() {
         --max-work) words="" flags="" files= ;;
         --method) words="exact greedy milp exact-milp reference-policy knapsack" flags="" files= ;;
         --highs) words="" flags="" files= ;;
+        --cost) words="tidemark reference-m" flags="" files= ;;
         --world-size) words="" flags="" files= ;;
         --write-mps) words="" flags="" files=1 ;;
         --write-lp) words="" flags="" files=1 ;;
@@ -124,7 +125,7 @@ _tidemark() {
         --optimizer) words="adamw adam sgd momentum none" flags="" files= ;;
         --form) words="for-loop foreach fused" flags="" files= ;;
         --target) words="cpu cuda" flags="" files= ;;
-        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --no-certificate --explain --why --units --not-units --always-save --never-save --rng --no-early-stop --max-work --method --highs --world-size --count-stale --write-mps --write-lp --ranks --ranks-per-node --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
+        *) words="" flags="-h --help --json --device --budget --reserve --against -o --output --no-certificate --explain --why --units --not-units --always-save --never-save --rng --no-early-stop --max-work --method --highs --cost --world-size --count-stale --write-mps --write-lp --ranks --ranks-per-node --workspace --batch --seq --image --dtype --precision --attention --micro-batches --clip-norm --optimizer --form --target" files=1 ;;
       esac
       ;;
     frontier)
