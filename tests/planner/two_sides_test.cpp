@@ -31,19 +31,32 @@ struct Figures {
   std::int64_t time_ps = 0;
 };
 
-void check(std::uint64_t seed, std::int64_t& differs) {
-  test::Random random(seed);
-  const std::int64_t most = random.pick<std::int64_t>({3, 20, 1000});
-  const Episode episode = test::random_episode(random, {.most = most});
-  if (test::path_count(episode) > 10000) return;
-  const Episode forward = test::random_forward(episode, random, most);
+// Two sides at random, and what all of their paths come to; none when there are too many.
+struct Drawn {
+  std::int64_t most = 0;  // that a number is
+  Episode episode;
+  Episode forward;
   std::vector<Figures> all;
   std::set<std::int64_t> peaks;
-  test::for_each_path(episode, [&](const Path& p) {
-    const PathFigures here = measure(episode, p);
-    all.push_back({std::max(here.peak_bytes, measure(forward, p).peak_bytes), here.time_ps});
-    peaks.insert(all.back().peak_bytes);
+};
+
+Drawn draw(test::Random& random, double most_paths) {
+  Drawn drawn{.most = random.pick<std::int64_t>({3, 20, 1000})};
+  drawn.episode = test::random_episode(random, {.most = drawn.most});
+  if (test::path_count(drawn.episode) > most_paths) return drawn;
+  drawn.forward = test::random_forward(drawn.episode, random, drawn.most);
+  test::for_each_path(drawn.episode, [&](const Path& p) {
+    const PathFigures here = measure(drawn.episode, p);
+    drawn.all.push_back({std::max(here.peak_bytes, measure(drawn.forward, p).peak_bytes), here.time_ps});
+    drawn.peaks.insert(drawn.all.back().peak_bytes);
   });
+  return drawn;
+}
+
+void check(std::uint64_t seed, std::int64_t& differs) {
+  test::Random random(seed);
+  const auto [most, episode, forward, all, peaks] = draw(random, 10000);
+  if (all.empty()) return;
   const ExactSolver solver(problem_of({episode}, {forward}));
   ASSERT_LE(solver.smallest_peak_bytes(), *peaks.begin()) << "seed " << seed;
   std::int64_t tried = 0;
@@ -81,17 +94,7 @@ TEST(TwoSides, EqualsAllPaths) {
 // the other. Whatever the prices are, no path that fits both sides takes less than it does there.
 void check_with_prices(std::uint64_t seed, std::int64_t& found) {
   test::Random random(seed);
-  const std::int64_t most = random.pick<std::int64_t>({3, 20, 1000});
-  const Episode episode = test::random_episode(random, {.most = most});
-  if (test::path_count(episode) > 2000) return;
-  const Episode forward = test::random_forward(episode, random, most);
-  std::vector<Figures> all;
-  std::set<std::int64_t> peaks;
-  test::for_each_path(episode, [&](const Path& p) {
-    const PathFigures here = measure(episode, p);
-    all.push_back({std::max(here.peak_bytes, measure(forward, p).peak_bytes), here.time_ps});
-    peaks.insert(all.back().peak_bytes);
-  });
+  const auto [most, episode, forward, all, peaks] = draw(random, 2000);
   for (const std::int64_t budget : peaks) {
     const Sides sides = fitting_sides(episode, &forward, budget);
     TwoSidesOptions options{.budget_bytes = budget, .max_work = 1 << 30, .pass_work = 1};
@@ -108,8 +111,8 @@ void check_with_prices(std::uint64_t seed, std::int64_t& found) {
     std::int64_t best = Convex::kNotEnough;
     for (const Figures& one : all)
       if (one.peak_bytes <= budget) best = std::min(best, one.time_ps);
-    const Episode here = priced_here(sides, options);
-    const Episode ahead = priced_forward(sides, options);
+    const Episode here = priced_view(sides, 0, options.prices.forward, budget).episode;
+    const Episode ahead = priced_view(sides, kShares, options.prices.here, budget).episode;
     test::for_each_path(sides.here, [&](const Path& p) {
       const PathFigures figures = measure(sides.here, p);
       if (std::max(figures.peak_bytes, measure(sides.forward, p).peak_bytes) > budget) return;

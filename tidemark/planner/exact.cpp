@@ -320,7 +320,8 @@ EpisodeSolution ExactSolver::solve_episode(std::size_t i, const ExactOptions& op
   }
   TwoSidesOptions both_options{.budget_bytes = options.budget_bytes,
                                .prices = find_prices(sides, options.budget_bytes, share)};
-  known.bound_ps = std::max(known.bound_ps, solve_on(priced_forward(sides, both_options), left() / 2).bound_ps);
+  const View priced = priced_view(sides, kShares, both_options.prices.here, options.budget_bytes);
+  known.bound_ps = std::max(known.bound_ps, solve_on(priced.episode, left() / 2).bound_ps);
   both_options.max_work = left();
   both_options.bound_ps = known.bound_ps;
   TwoSidesResult both = find_cheapest(sides, both_options);
