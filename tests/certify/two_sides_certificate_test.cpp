@@ -9,6 +9,7 @@
 #include "../planner/all_paths.h"
 #include "../planner/random_problem.h"
 #include "../support/random.h"
+#include "random_hints.h"
 #include "tidemark/certify/make_certificate.h"
 #include "tidemark/certify/prove_part.h"
 #include "tidemark/cost/step_cost.h"
@@ -162,6 +163,11 @@ TEST_F(Autocast, PlansHaveCertificates) {
         part.sides.resize(static_cast<std::size_t>(random.between(1, 3)));
         for (verify::SideHints& side : part.sides) side.forward_share = random.between(0, 4) * verify::kShares / 4;
         if (random.chance(50)) part.sides[0].prices = {random.between(1, std::int64_t{1} << 40)};
+        for (verify::SideHints& side : part.sides) {
+          side.other_prices.clear();
+          if (side.forward_share % verify::kShares != 0 || random.chance(50)) continue;
+          side.other_prices = test::random_other_prices(random, 1 << 20, 20);
+        }
         if (part.bound_ps > 0) part.entries = 3'000'000;
       }
       const std::string problem = check(other, p).problem;

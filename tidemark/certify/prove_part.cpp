@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "tidemark/certify/prices.h"
+#include "tidemark/planner/sides.h"
 #include "tidemark/planner/simplify.h"
-#include "tidemark/planner/two_sides.h"
 #include "tidemark/verify/least_peaks.h"
+#include "tidemark/verify/priced_side.h"
 #include "tidemark/verify/time_lines.h"
 #include "tidemark/verify/two_sided_check.h"
 
@@ -50,8 +51,10 @@ PathAnswer PartProver::prove(verify::PartProof& part) const {
   if (share > 0 && share < verify::kShares &&
       is_proved(look(Side(verify::mixed(sides_, share), share, room_bytes_), {}, few, part)))
     return PathAnswer::kNone;
-  const PathAnswer by_both = prove_both(share, few, part);
+  const PathAnswer by_both = prove_both(mixtures(share), few, part);
   if (by_both != PathAnswer::kTooManyEntries) return by_both;
+  std::vector<verify::SideHints> priced = priced_sides(share);
+  if (is_proved(prove_both(priced, few, part))) return PathAnswer::kNone;
   // What one side has no way below for is proved there. Otherwise only both at once are left.
   const std::int64_t many = std::min(max_entries_, kTwoSidedEntries);
   for (const auto& [side, answer] : {std::pair(&here, by_here), std::pair(&forward, by_forward)}) {
@@ -59,7 +62,12 @@ PathAnswer PartProver::prove(verify::PartProof& part) const {
     const verify::RingHint ring = choose_ring(side->episode, room_bytes_, part.bound_ps);
     if (ring.unit_bytes > 0 && is_proved(look(*side, {.ring = ring}, many, part))) return PathAnswer::kNone;
   }
-  return prove_both(share, many, part);
+  // Whole groups of one side, with prices on the other, tell ways apart that look alike in parts.
+  for (verify::SideHints& side : priced) {
+    if (side.other_prices.empty()) continue;
+    side.ring = choose_ring(verify::episode_of(sides_, side, room_bytes_), room_bytes_, part.bound_ps);
+  }
+  return prove_both(std::move(priced), many, part);
 }
 
 PartProver::Side::Side(planner::Episode of, std::int64_t share, std::int64_t room_bytes)
@@ -94,13 +102,36 @@ PathAnswer PartProver::prove_alone(const Side& side, verify::PartProof& part) co
   return look(side, {.unit_bytes = choose_unit(side.episode, room_bytes_)}, max_entries_, part);
 }
 
-PathAnswer PartProver::prove_both(std::int64_t middle_share, std::int64_t max_entries, verify::PartProof& part) const {
-  part.sides.clear();
-  for (const std::int64_t share : std::set<std::int64_t>{0, middle_share, verify::kShares}) {
-    const planner::Episode side = verify::mixed(sides_, share);
-    part.sides.push_back({.forward_share = share,
-                          .prices = choose_prices(side, verify::find_least_peaks(side).from_state, room_bytes_)});
-  }
+// With prices of the graph that the hints are about.
+verify::SideHints PartProver::hints_for(verify::SideHints hints) const {
+  const planner::Episode side = verify::episode_of(sides_, hints, room_bytes_);
+  hints.prices = choose_prices(side, verify::find_least_peaks(side).from_state, room_bytes_);
+  return hints;
+}
+
+std::vector<verify::SideHints> PartProver::mixtures(std::int64_t middle_share) const {
+  std::vector<verify::SideHints> hints;
+  for (const std::int64_t share : std::set<std::int64_t>{0, middle_share, verify::kShares})
+    hints.push_back(hints_for({.forward_share = share}));
+  return hints;
+}
+
+// Each side with prices on the other, and without.
+std::vector<verify::SideHints> PartProver::priced_sides(std::int64_t share) const {
+  const OtherPrices prices = choose_other_prices(
+      sides_, room_bytes_, std::clamp(share, planner::kLittleShare, verify::kShares - planner::kLittleShare));
+  std::vector<verify::SideHints> hints;
+  if (!prices.of_forward.empty())
+    hints.push_back(hints_for({.forward_share = verify::kShares, .other_prices = prices.of_forward}));
+  if (!prices.of_here.empty()) hints.push_back(hints_for({.forward_share = 0, .other_prices = prices.of_here}));
+  for (const std::int64_t side : {std::int64_t{0}, verify::kShares})
+    hints.push_back(hints_for({.forward_share = side}));
+  return hints;
+}
+
+PathAnswer PartProver::prove_both(std::vector<verify::SideHints> hints, std::int64_t max_entries,
+                                  verify::PartProof& part) const {
+  part.sides = std::move(hints);
   const verify::PathCheck check = verify::look_for_path(
       sides_, part.sides, {.room_bytes = room_bytes_, .target_ps = part.bound_ps - 1, .max_entries = max_entries});
   part.entries = check.entries;

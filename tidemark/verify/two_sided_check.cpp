@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "tidemark/verify/arc_peaks.h"
+#include "tidemark/verify/priced_side.h"
 
 namespace tidemark::verify {
 
@@ -30,18 +32,30 @@ struct Part {
   bool any_saved = false;
 };
 
-// A mixture with its bounds.
+// A mixture, or a side with prices on the other one, with its bounds.
 struct View {
   View(const Sides& sides, const SideHints& hints, const PathQuestion& question)
       : forward_share(hints.forward_share),
-        episode(mixed(sides, hints.forward_share)),
+        priced(priced_of(sides, hints, question.room_bytes)),
+        episode(priced ? priced->episode() : mixed(sides, hints.forward_share)),
         peaks(find_least_peaks(episode)),
         lines(episode, peaks, question.room_bytes, from_zero(hints.prices)),
         bounds(episode, peaks, lines, question) {}
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
+  static std::optional<PricedSide> priced_of(const Sides& sides, const SideHints& hints, std::int64_t room_bytes) {
+    if (hints.other_prices.empty()) return std::nullopt;
+    return PricedSide(sides, hints.forward_share == kShares, hints.other_prices, room_bytes);
+  }
+
+  // The time of a way as the end of a path in this view.
+  std::int64_t ps_from(std::uint32_t state, const Part& way) const {
+    return priced ? priced->ps_from(state, way.ps, priced->is_forward() ? way.peak : way.forward) : way.ps;
+  }
+
   std::int64_t forward_share;
+  std::optional<PricedSide> priced;
   planner::Episode episode;
   LeastPeaks peaks;
   TimeLines lines;
@@ -129,7 +143,8 @@ class Pass {
     for (View& view : views_) {
       std::vector<Way> seen;
       seen.reserve(ways.size());
-      for (const Part& way : ways) seen.push_back({mixed(way.peak, way.forward, view.forward_share), way.ps});
+      for (const Part& way : ways)
+        seen.push_back({mixed(way.peak, way.forward, view.forward_share), view.ps_from(state, way)});
       view.corners[state] = corners_of(std::move(seen));
     }
     ways_[state] = std::move(ways);
@@ -153,6 +168,7 @@ class Pass {
       view.bounds.begin_list();
     }
     own_forward_ = own_peak(forward_);
+    arc_ = a;
     return true;
   }
 
@@ -189,11 +205,21 @@ class Pass {
   bool may_stay(const Part& part, std::size_t j) {
     return std::all_of(views_.begin(), views_.end(), [&](View& view) {
       const std::int64_t share = view.forward_share;
-      return view.bounds.may_be({.ps = part.ps,
+      return view.bounds.may_be({.ps = ps_within(view, part, j),
                                  .peak = mixed(part.peak, part.forward, share),
                                  .inner = part.inner == kNoPeak ? kNoPeak : mixed(part.inner, own_forward_, share),
                                  .group = j});
     });
+  }
+
+  std::int64_t ps_within(const View& view, const Part& part, std::size_t j) const {
+    if (!view.priced) return part.ps;
+    const bool is_forward = view.priced->is_forward();
+    return view.priced->ps_within({.arc = arc_,
+                                   .group = j,
+                                   .ps = part.ps,
+                                   .other_peak = is_forward ? part.peak : part.forward,
+                                   .own_peak = is_forward ? part.inner : own_forward_});
   }
 
   void pass_group(std::size_t j, std::vector<Part>& parts, bool is_plain_arc) {
@@ -287,6 +313,7 @@ class Pass {
   std::int64_t entries_ = 0;             // without those of bounds
 
   // Of the arc at hand.
+  std::uint32_t arc_ = 0;
   Arc here_;
   Arc forward_;
   std::int64_t own_forward_ = kNoPeak;  // what the forward's peak is at least

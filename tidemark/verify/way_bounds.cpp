@@ -184,7 +184,7 @@ bool WayBounds::may_be_in_groups(const Known& known, std::int64_t room, std::int
 bool WayBounds::may_be_whole(const Known& known, std::int64_t room, std::int64_t own_room) const {
   std::int64_t least = rows_[known.group].at(units_->units_of(room));
   if (own_room < room && least != kNoWay) least = std::max(least, rows_[0].at(units_->units_of(own_room)));
-  return least != kNoWay && known.ps <= q_.target_ps && least <= q_.target_ps - known.ps;
+  return least != kNoWay && static_cast<Int128>(least) + known.ps <= q_.target_ps;
 }
 
 bool WayBounds::may_be_on_ring(const Known& known, std::int64_t room, std::int64_t own_room) const {
