@@ -20,7 +20,7 @@ using verify::PathAnswer;
 
 constexpr std::int64_t kFewEntries = 3'000'000;
 constexpr std::int64_t kManyEntries = 40'000'000;
-constexpr std::int64_t kTwoSidedEntries = 20'000'000;  // which take longer each
+constexpr std::int64_t kMoreEntries = 10'000'000;
 
 static_assert(verify::kShares == planner::kShares);
 
@@ -55,19 +55,18 @@ PathAnswer PartProver::prove(verify::PartProof& part) const {
   if (by_both != PathAnswer::kTooManyEntries) return by_both;
   std::vector<verify::SideHints> priced = priced_sides(share);
   if (is_proved(prove_both(priced, few, part))) return PathAnswer::kNone;
+  // Whole groups of one side, with prices on the other, tell ways apart that look alike in parts.
+  const std::int64_t more = std::min(max_entries_, kMoreEntries);
+  for (verify::SideHints& side : priced)
+    if (!side.other_prices.empty()) add_groups(side, part.bound_ps);
+  if (is_proved(prove_both(priced, more, part))) return PathAnswer::kNone;
   // What one side has no way below for is proved there. Otherwise only both at once are left.
-  const std::int64_t many = std::min(max_entries_, kTwoSidedEntries);
   for (const auto& [side, answer] : {std::pair(&here, by_here), std::pair(&forward, by_forward)}) {
     if (answer != PathAnswer::kTooManyEntries) continue;
     const verify::RingHint ring = choose_ring(side->episode, room_bytes_, part.bound_ps);
-    if (ring.unit_bytes > 0 && is_proved(look(*side, {.ring = ring}, many, part))) return PathAnswer::kNone;
+    if (ring.unit_bytes > 0 && is_proved(look(*side, {.ring = ring}, more, part))) return PathAnswer::kNone;
   }
-  // Whole groups of one side, with prices on the other, tell ways apart that look alike in parts.
-  for (verify::SideHints& side : priced) {
-    if (side.other_prices.empty()) continue;
-    side.ring = choose_ring(verify::episode_of(sides_, side, room_bytes_), room_bytes_, part.bound_ps);
-  }
-  return prove_both(std::move(priced), many, part);
+  return prove_both(std::move(priced), max_entries_, part);
 }
 
 PartProver::Side::Side(planner::Episode of, std::int64_t share, std::int64_t room_bytes)
@@ -127,6 +126,13 @@ std::vector<verify::SideHints> PartProver::priced_sides(std::int64_t share) cons
   for (const std::int64_t side : {std::int64_t{0}, verify::kShares})
     hints.push_back(hints_for({.forward_share = side}));
   return hints;
+}
+
+// Bounds by residues, or where there are none by whole units.
+void PartProver::add_groups(verify::SideHints& hints, std::int64_t bound_ps) const {
+  const planner::Episode side = verify::episode_of(sides_, hints, room_bytes_);
+  hints.ring = choose_ring(side, room_bytes_, bound_ps);
+  if (hints.ring.unit_bytes == 0) hints.unit_bytes = choose_unit(side, room_bytes_);
 }
 
 PathAnswer PartProver::prove_both(std::vector<verify::SideHints> hints, std::int64_t max_entries,

@@ -46,6 +46,7 @@ class PartProver {
   verify::SideHints hints_for(verify::SideHints hints) const;
   std::vector<verify::SideHints> mixtures(std::int64_t middle_share) const;
   std::vector<verify::SideHints> priced_sides(std::int64_t share) const;
+  void add_groups(verify::SideHints& hints, std::int64_t bound_ps) const;
 
   const planner::Episode& here_;
   const planner::Episode* forward_ = nullptr;

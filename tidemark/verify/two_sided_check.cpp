@@ -36,6 +36,7 @@ struct Part {
 struct View {
   View(const Sides& sides, const SideHints& hints, const PathQuestion& question)
       : forward_share(hints.forward_share),
+        has_groups(hints.unit_bytes > 0 || hints.ring.unit_bytes > 0),
         priced(priced_of(sides, hints, question.room_bytes)),
         episode(priced ? priced->episode() : mixed(sides, hints.forward_share)),
         peaks(find_least_peaks(episode)),
@@ -55,6 +56,7 @@ struct View {
   }
 
   std::int64_t forward_share;
+  bool has_groups;  // has bounds by units or residues
   std::optional<PricedSide> priced;
   planner::Episode episode;
   LeastPeaks peaks;
@@ -203,13 +205,17 @@ class Pass {
   }
 
   bool may_stay(const Part& part, std::size_t j) {
-    return std::all_of(views_.begin(), views_.end(), [&](View& view) {
+    const auto known = [&](const View& view) {
       const std::int64_t share = view.forward_share;
-      return view.bounds.may_be({.ps = ps_within(view, part, j),
-                                 .peak = mixed(part.peak, part.forward, share),
-                                 .inner = part.inner == kNoPeak ? kNoPeak : mixed(part.inner, own_forward_, share),
-                                 .group = j});
-    });
+      return Known{.ps = ps_within(view, part, j),
+                   .peak = mixed(part.peak, part.forward, share),
+                   .inner = part.inner == kNoPeak ? kNoPeak : mixed(part.inner, own_forward_, share),
+                   .group = j};
+    };
+    return std::all_of(views_.begin(), views_.end(),
+                       [&](View& view) { return view.bounds.may_be_in_parts(known(view)); }) &&
+           std::all_of(views_.begin(), views_.end(),
+                       [&](View& view) { return !view.has_groups || view.bounds.may_be_in_groups(known(view)); });
   }
 
   std::int64_t ps_within(const View& view, const Part& part, std::size_t j) const {
