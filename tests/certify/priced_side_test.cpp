@@ -127,6 +127,19 @@ TEST(PricedSide, AnExampleByHand) {
   EXPECT_EQ(priced.ps_within({.arc = 1, .group = 0, .ps = 100, .other_peak = 5}), 0);
 }
 
+// At half a ps for a byte: 17 of them are worth 8.5 ps and 7 of them 3.5, of which no less is taken off.
+TEST(PricedSide, RoundsToTheSafeSide) {
+  const PricedSide priced(two_units(), true, {{0, kPs / 2}}, 22);
+  EXPECT_EQ(priced.episode().arcs[0].base_ps, 5);
+  EXPECT_EQ(priced.episode().arcs[0].groups[0].time_ps, 95);
+  EXPECT_EQ(priced.episode().arcs[2].base_ps, -9);
+  EXPECT_EQ(priced.ps_from(2, 0, 5), -9);
+  EXPECT_EQ(priced.ps_within({.arc = 1, .group = 0, .ps = 0, .other_peak = 15}), -4);
+  // Saving 10 bytes at a quarter of a ps and a bit costs 2.5, of which no more counts.
+  const PricedSide quarter(two_units(), true, {{0, kPs / 4 + 1}}, 22);
+  EXPECT_EQ(quarter.episode().arcs[0].base_ps, 2);
+}
+
 // Prices that rise along the forward take nothing off, since nothing need be kept before; those for states that there
 // are not say nothing; and with those that cost more than running again, groups count as much as that.
 TEST(PricedSide, TakesAnyPrices) {
