@@ -20,6 +20,7 @@ using verify::PathAnswer;
 
 constexpr std::int64_t kFewEntries = 3'000'000;
 constexpr std::int64_t kManyEntries = 40'000'000;
+constexpr std::int64_t kShortEntries = 300'000;
 constexpr std::int64_t kMoreEntries = 10'000'000;
 
 static_assert(verify::kShares == planner::kShares);
@@ -52,8 +53,14 @@ PathAnswer PartProver::prove(verify::PartProof& part) const {
       is_proved(look(Side(verify::mixed(sides_, share), share, room_bytes_), {}, few, part)))
     return PathAnswer::kNone;
   const PathAnswer by_both = prove_both(mixtures(share), few, part);
+  std::vector<verify::SideHints> priced;
+  if (by_both == PathAnswer::kTooManyEntries || part.entries > kShortEntries) priced = priced_sides(share);
+  if (is_proved(by_both) && part.entries > kShortEntries) {
+    // The check may be shorter with prices on the other side.
+    verify::PartProof other = part;
+    if (is_proved(prove_both(priced, part.entries / 2, other))) part = other;
+  }
   if (by_both != PathAnswer::kTooManyEntries) return by_both;
-  std::vector<verify::SideHints> priced = priced_sides(share);
   if (is_proved(prove_both(priced, few, part))) return PathAnswer::kNone;
   // Whole groups of one side, with prices on the other, tell ways apart that look alike in parts.
   const std::int64_t more = std::min(max_entries_, kMoreEntries);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -18,7 +17,9 @@ using planner::Arc;
 using planner::ArcGap;
 using planner::kNoPeak;
 
-constexpr std::int64_t kComparedPerEntry = 32;  // comparisons of two parts take so much less time than making one
+// What takes so much less time than making a part: comparing two, and moving one in a list.
+constexpr std::int64_t kComparedPerEntry = 32;
+constexpr std::int64_t kMovedPerEntry = 512;
 
 // A way from a state to the end, or, in the middle of an arc, from one of its groups: then `peak` and `forward` are
 // relative to what is kept before, groups of the arc that are to come included, and `inner` is what the arc's own
@@ -67,8 +68,8 @@ struct View {
 
 // Of ways, those on the lower hull: with any price on the peak, one of them is the best.
 std::vector<Way> corners_of(std::vector<Way> ways) {
-  std::sort(ways.begin(), ways.end(),
-            [](const Way& a, const Way& b) { return a.peak != b.peak ? a.peak < b.peak : a.ps < b.ps; });
+  const auto is_before = [](const Way& a, const Way& b) { return a.peak != b.peak ? a.peak < b.peak : a.ps < b.ps; };
+  if (!std::is_sorted(ways.begin(), ways.end(), is_before)) std::sort(ways.begin(), ways.end(), is_before);
   std::vector<Way> hull;
   for (const Way& way : ways) {
     if (!hull.empty() && way.ps >= hull.back().ps) continue;
@@ -259,20 +260,34 @@ class Pass {
   }
 
   // Of two, one that is no better in its peaks and its time is left out.
-  static std::vector<Part> best_of(std::vector<Part> parts) {
+  std::vector<Part> best_of(std::vector<Part> parts) {
     std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
       if (a.peak != b.peak) return a.peak < b.peak;
       return a.forward != b.forward ? a.forward < b.forward : a.ps < b.ps;
     });
-    std::map<std::int64_t, std::int64_t> stairs;  // by the forward's peak, the least time up to it: ever less
+    stairs_.clear();
+    std::int64_t moved = 0;
     std::vector<Part> result;
+    result.reserve(parts.size());
     for (const Part& part : parts) {
-      const auto after = stairs.upper_bound(part.forward);
-      if (after != stairs.begin() && std::prev(after)->second <= part.ps) continue;
+      const Stair stair{part.forward, part.ps};
+      const auto after = std::upper_bound(stairs_.begin(), stairs_.end(), stair,
+                                          [](const Stair& a, const Stair& b) { return a.forward < b.forward; });
+      if (after != stairs_.begin() && std::prev(after)->ps <= part.ps) continue;
       result.push_back(part);
-      auto at = stairs.insert_or_assign(part.forward, part.ps).first;
-      for (++at; at != stairs.end() && at->second >= part.ps;) at = stairs.erase(at);
+      // It takes the place of those that are no better than it now.
+      auto first = after != stairs_.begin() && std::prev(after)->forward == part.forward ? std::prev(after) : after;
+      auto last = after;
+      while (last != stairs_.end() && last->ps >= part.ps) ++last;
+      moved += stairs_.end() - first;
+      if (first == last) {
+        stairs_.insert(first, stair);
+      } else {
+        *first = stair;
+        stairs_.erase(first + 1, last);
+      }
     }
+    entries_ += moved / kMovedPerEntry;
     return result;
   }
 
@@ -317,6 +332,13 @@ class Pass {
   std::deque<View> views_;
   std::vector<std::vector<Part>> ways_;  // by state
   std::int64_t entries_ = 0;             // without those of bounds
+
+  // By the forward's peak, ascending, the least time of the parts up to it, ever less: while parts are compared.
+  struct Stair {
+    std::int64_t forward = 0;
+    std::int64_t ps = 0;
+  };
+  std::vector<Stair> stairs_;
 
   // Of the arc at hand.
   std::uint32_t arc_ = 0;
