@@ -41,7 +41,8 @@ struct Drawn {
 };
 
 Drawn draw(test::Random& random, double most_paths) {
-  Drawn drawn{.most = random.pick<std::int64_t>({3, 20, 1000})};
+  Drawn drawn;
+  drawn.most = random.pick<std::int64_t>({3, 20, 1000});
   drawn.episode = test::random_episode(random, {.most = drawn.most});
   if (test::path_count(drawn.episode) > most_paths) return drawn;
   drawn.forward = test::random_forward(drawn.episode, random, drawn.most);
