@@ -86,7 +86,8 @@ void run(const std::string& name, const zoo::StepOptions& options, const std::st
     for (const verify::PartProof& part : made.certificate->parts)
       for (const verify::SideHints& side : part.sides) {
         prices = std::max(prices, side.prices.size());
-        sides += fmt::format(" {}", side.forward_share);
+        sides += fmt::format(" {}{}{}{}", side.forward_share, side.other_prices.empty() ? "" : "+prices",
+                             side.ring.unit_bytes > 0 ? "+ring" : "", side.unit_bytes > 0 ? "+units" : "");
       }
     fmt::print(
         "{:<28} {:>3} %  solved in {:>7.3f} s ({:>9} entries), made in {:>7.3f} s, checked in {:>7.3f} s "

@@ -42,6 +42,14 @@ Certificate certificate_with_sides() {
   return c;
 }
 
+// The same with prices on the other side.
+Certificate certificate_with_other_prices() {
+  Certificate c = certificate_with_sides();
+  c.parts[0].sides[0].other_prices = {{0, 50}, {3, 0}, {4, 7}};
+  c.parts[1].sides[0].other_prices = {{2, 9}};
+  return c;
+}
+
 std::string error_of(const std::string& text) {
   try {
     read_certificate_text(text, "c.json");
@@ -61,6 +69,8 @@ TEST(CertificateFile, IsReadAsItWasWritten) {
   EXPECT_EQ(read_certificate_text(write_certificate(nothing), "c.json"), nothing);
   const Certificate sides = certificate_with_sides();
   EXPECT_EQ(read_certificate_text(write_certificate(sides), "c.json"), sides);
+  const Certificate priced = certificate_with_other_prices();
+  EXPECT_EQ(read_certificate_text(write_certificate(priced), "c.json"), priced);
 }
 
 // What needs nothing new is written as by the first version of the format, so that its readers take it.
@@ -73,6 +83,10 @@ TEST(CertificateFile, IsOfTheOldestMinorThatHasItAll) {
   EXPECT_EQ(sides["minor"], 1);
   EXPECT_EQ(sides["parts"][0], Json::parse(R"({"bound_ps": 30, "entries": 12,
       "sides": [{"forward_share": 4096, "unit_bytes": 0, "prices": [3]}]})"));
+  const Json priced = Json::parse(write_certificate(certificate_with_other_prices()));
+  EXPECT_EQ(priced["minor"], 2);
+  EXPECT_EQ(priced["parts"][0]["sides"][0], Json::parse(R"({"forward_share": 4096, "unit_bytes": 0, "prices": [3],
+      "other_states": [0, 3, 4], "other_prices": [50, 0, 7]})"));
 }
 
 // Files that are older than the field do not have it, and stay as they are; what nobody rounds to is refused.
@@ -131,6 +145,7 @@ void expect_only_itself(Certificate whole) {
 TEST(CertificateFile, RefusesWhatIsNoCertificate) {
   expect_only_itself(some_certificate());
   expect_only_itself(certificate_with_sides());
+  expect_only_itself(certificate_with_other_prices());
   for (const char* text : {"", "{", "[]", "null", "{}", "{\"format\":\"tidemark-certificate\",\"format\":1}", "\xff"})
     EXPECT_NE(error_of(text), "") << text;
 }
@@ -154,6 +169,22 @@ TEST(CertificateFile, BoundsItsHints) {
             std::string::npos);
   sides.parts[1].sides = {{4097, {}, 0, {}}};
   EXPECT_NE(error_of(write_certificate(sides)).find("a share is at most the whole"), std::string::npos);
+}
+
+TEST(CertificateFile, BoundsItsPricesOnTheOtherSide) {
+  const auto error_with = [](std::int64_t share, std::vector<PriceFrom> prices) {
+    Certificate c = certificate_with_sides();
+    c.parts[0].sides = {{.forward_share = share, .other_prices = std::move(prices)}};
+    return error_of(write_certificate(c));
+  };
+  EXPECT_EQ(error_with(0, {{0, 1}, {1, std::int64_t{1} << 58}}), "");
+  EXPECT_NE(error_with(1, {{0, 1}}).find("other_prices] a mixture has no other side"), std::string::npos);
+  EXPECT_NE(error_with(0, {{1, 5}, {1, 4}}).find("the states do not ascend"), std::string::npos);
+  EXPECT_NE(error_with(0, {{std::int64_t{1} << 32, 5}}).find("the states do not ascend"), std::string::npos);
+  EXPECT_NE(error_with(0, {{1, (std::int64_t{1} << 58) + 1}}).find("the price is too high"), std::string::npos);
+  std::vector<PriceFrom> many;
+  for (std::int64_t i = 0; i <= static_cast<std::int64_t>(kMostOtherPrices); ++i) many.push_back({i, 1});
+  EXPECT_NE(error_with(0, many).find("too few or too many"), std::string::npos);
 }
 
 }  // namespace

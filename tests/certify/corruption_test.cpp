@@ -12,6 +12,7 @@
 #include "../support/random.h"
 #include "../support/random_plan.h"
 #include "certified_case.h"
+#include "random_hints.h"
 #include "tidemark/base/error.h"
 #include "tidemark/base/glob.h"
 #include "tidemark/certify/make_certificate.h"
@@ -169,6 +170,11 @@ class Corrupter {
 
   void change_hints(verify::SideHints& side) {
     if (has_casts_) side.forward_share = random_.chance(50) ? random_.between(0, 2) * 2048 : random_.between(0, 4096);
+    side.other_prices.clear();
+    if (has_casts_ && random_.chance(30)) {
+      side.forward_share = random_.between(0, 1) * 4096;
+      side.other_prices = test::random_other_prices(random_, 1000, 30);
+    }
     side.unit_bytes = random_.between(0, 1) * random_.between(1, 5000);
     side.ring = {};
     if (random_.chance(50))

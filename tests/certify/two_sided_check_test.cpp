@@ -10,6 +10,7 @@
 #include "../planner/all_paths.h"
 #include "../planner/random_problem.h"
 #include "../support/random.h"
+#include "random_hints.h"
 #include "tidemark/planner/path.h"
 #include "tidemark/verify/least_peaks.h"
 #include "tidemark/verify/time_lines.h"
@@ -76,6 +77,10 @@ SideHints random_hints(test::Random& random, std::int64_t most) {
   if (random.chance(30)) hints.unit_bytes = random.between(1, most);
   if (random.chance(30))
     hints.ring = {random.between(1, most), random.between(1, 40), random.between(0, 5 * most), random.between(1, 9)};
+  if (random.chance(50)) {
+    hints.forward_share = random.between(0, 1) * kShares;
+    hints.other_prices = test::random_other_prices(random, most, kPriceBits);
+  }
   return hints;
 }
 

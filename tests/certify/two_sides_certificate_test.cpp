@@ -9,7 +9,9 @@
 #include "../planner/all_paths.h"
 #include "../planner/random_problem.h"
 #include "../support/random.h"
+#include "random_hints.h"
 #include "tidemark/certify/make_certificate.h"
+#include "tidemark/certify/prices.h"
 #include "tidemark/certify/prove_part.h"
 #include "tidemark/cost/step_cost.h"
 #include "tidemark/device/catalog.h"
@@ -162,6 +164,11 @@ TEST_F(Autocast, PlansHaveCertificates) {
         part.sides.resize(static_cast<std::size_t>(random.between(1, 3)));
         for (verify::SideHints& side : part.sides) side.forward_share = random.between(0, 4) * verify::kShares / 4;
         if (random.chance(50)) part.sides[0].prices = {random.between(1, std::int64_t{1} << 40)};
+        for (verify::SideHints& side : part.sides) {
+          side.other_prices.clear();
+          if (side.forward_share % verify::kShares != 0 || random.chance(50)) continue;
+          side.other_prices = test::random_other_prices(random, 1 << 20, 20);
+        }
         if (part.bound_ps > 0) part.entries = 3'000'000;
       }
       const std::string problem = check(other, p).problem;
@@ -175,6 +182,34 @@ TEST_F(Autocast, PlansHaveCertificates) {
     }
   }
   EXPECT_GT(kinds.forward + kinds.mixture + kinds.both, 2);
+}
+
+// Each side with prices on the other one is a proof wherever there is one, alone with nothing else named.
+TEST_F(Autocast, PricesOnTheOtherSideProveTheSame) {
+  const planner::Times times = planner::times_of(cost_);
+  const planner::Problem problem =
+      planner::build_whole_problem(step_, planner::find_space(step_, times, {}), {.round_to_bytes = 1});
+  std::int64_t priced = 0;
+  for (const std::int64_t room : rooms()) {
+    const Planned p = plan_at(room);
+    ASSERT_TRUE(p.made.certificate) << room << ": " << p.made.reason;
+    verify::Certificate other = *p.made.certificate;
+    for (std::size_t i = 0; i < other.parts.size(); ++i) {
+      if (other.parts[i].bound_ps == 0) continue;
+      const verify::Sides sides = verify::fitting_sides(problem.episodes[i], problem.forward_episodes[i], room);
+      const OtherPrices prices = choose_other_prices(sides, room, verify::kShares / 2);
+      ASSERT_FALSE(prices.of_here.empty() && prices.of_forward.empty()) << room;
+      other.parts[i].entries = verify::kMostEntries;
+      other.parts[i].sides = {{.forward_share = verify::kShares, .other_prices = prices.of_forward},
+                              {.forward_share = 0, .other_prices = prices.of_here}};
+      ++priced;
+    }
+    EXPECT_EQ(verify::read_certificate_text(verify::write_certificate(other), "again"), other);
+    EXPECT_EQ(check(other, p).problem, "") << room;
+    const verify::Certificate more = with_bound(other, 1);
+    EXPECT_NE(check(more, p).problem, "") << room;
+  }
+  EXPECT_GT(priced, 8);
 }
 
 }  // namespace

@@ -34,14 +34,15 @@ struct Figures {
 // Two sides at random, and what all of their paths come to; none when there are too many.
 struct Drawn {
   std::int64_t most = 0;  // that a number is
-  Episode episode = {};
-  Episode forward = {};
-  std::vector<Figures> all = {};
-  std::set<std::int64_t> peaks = {};
+  Episode episode;
+  Episode forward;
+  std::vector<Figures> all;
+  std::set<std::int64_t> peaks;
 };
 
 Drawn draw(test::Random& random, double most_paths) {
-  Drawn drawn{.most = random.pick<std::int64_t>({3, 20, 1000})};
+  Drawn drawn;
+  drawn.most = random.pick<std::int64_t>({3, 20, 1000});
   drawn.episode = test::random_episode(random, {.most = drawn.most});
   if (test::path_count(drawn.episode) > most_paths) return drawn;
   drawn.forward = test::random_forward(drawn.episode, random, drawn.most);

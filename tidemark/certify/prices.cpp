@@ -7,12 +7,37 @@
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/narrow.h"
 #include "tidemark/planner/residues.h"
+#include "tidemark/planner/sides.h"
 #include "tidemark/planner/simplify.h"
 #include "tidemark/planner/ways.h"
 #include "tidemark/verify/certificate.h"
 #include "tidemark/verify/time_lines.h"
 
 namespace tidemark::certify {
+
+namespace {
+
+// Where the price changes. States of one place may differ a little, in which case each has the highest of those that
+// come after it, so that prices fall along the numbers of states and change seldom.
+std::vector<verify::PriceFrom> in_runs(std::vector<std::int64_t> prices) {
+  std::int64_t highest = 0;
+  for (std::size_t state = prices.size(); state-- > 0;) {
+    highest = std::max(highest, prices[state]);
+    prices[state] = highest;
+  }
+  std::vector<verify::PriceFrom> runs;
+  for (std::size_t state = 0; state < prices.size(); ++state) {
+    const verify::Int128 price = static_cast<verify::Int128>(prices[state])
+                                 << (verify::kPriceBits - planner::kPriceBits);
+    const auto capped = static_cast<std::int64_t>(std::min<verify::Int128>(price, verify::kMostPrice));
+    if (runs.empty() ? capped > 0 : runs.back().price != capped)
+      runs.push_back({static_cast<std::int64_t>(state), capped});
+  }
+  if (runs.size() > verify::kMostOtherPrices) runs.resize(verify::kMostOtherPrices);
+  return runs;
+}
+
+}  // namespace
 
 std::vector<std::int64_t> choose_prices(const planner::Episode& episode, const std::vector<std::int64_t>& floors,
                                         std::int64_t room_bytes) {
@@ -45,6 +70,12 @@ std::vector<std::int64_t> choose_prices(const planner::Episode& episode, const s
   for (std::size_t i = 0; i < verify::kMostPrices; ++i)
     fewer.push_back(prices[i * (prices.size() - 1) / (verify::kMostPrices - 1)]);
   return fewer;
+}
+
+OtherPrices choose_other_prices(const verify::Sides& sides, std::int64_t room_bytes, std::int64_t forward_share) {
+  const planner::SidePrices prices =
+      planner::find_prices(planner::Sides{sides.here, sides.forward, {}}, room_bytes, forward_share);
+  return {in_runs(prices.forward), in_runs(prices.here)};
 }
 
 std::int64_t choose_unit(const planner::Episode& episode, std::int64_t room_bytes) {

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "tidemark/certify/prices.h"
+#include "tidemark/planner/sides.h"
 #include "tidemark/planner/simplify.h"
-#include "tidemark/planner/two_sides.h"
 #include "tidemark/verify/least_peaks.h"
+#include "tidemark/verify/priced_side.h"
 #include "tidemark/verify/time_lines.h"
 #include "tidemark/verify/two_sided_check.h"
 
@@ -19,7 +20,8 @@ using verify::PathAnswer;
 
 constexpr std::int64_t kFewEntries = 3'000'000;
 constexpr std::int64_t kManyEntries = 40'000'000;
-constexpr std::int64_t kTwoSidedEntries = 20'000'000;  // which take longer each
+constexpr std::int64_t kShortEntries = 300'000;
+constexpr std::int64_t kMoreEntries = 10'000'000;
 
 static_assert(verify::kShares == planner::kShares);
 
@@ -50,16 +52,28 @@ PathAnswer PartProver::prove(verify::PartProof& part) const {
   if (share > 0 && share < verify::kShares &&
       is_proved(look(Side(verify::mixed(sides_, share), share, room_bytes_), {}, few, part)))
     return PathAnswer::kNone;
-  const PathAnswer by_both = prove_both(share, few, part);
+  const PathAnswer by_both = prove_both(mixtures(share), few, part);
+  std::vector<verify::SideHints> priced;
+  if (by_both == PathAnswer::kTooManyEntries || part.entries > kShortEntries) priced = priced_sides(share);
+  if (is_proved(by_both) && part.entries > kShortEntries) {
+    // The check may be shorter with prices on the other side.
+    verify::PartProof other = part;
+    if (is_proved(prove_both(priced, part.entries / 2, other))) part = other;
+  }
   if (by_both != PathAnswer::kTooManyEntries) return by_both;
+  if (is_proved(prove_both(priced, few, part))) return PathAnswer::kNone;
+  // Whole groups of one side, with prices on the other, tell ways apart that look alike in parts.
+  const std::int64_t more = std::min(max_entries_, kMoreEntries);
+  for (verify::SideHints& side : priced)
+    if (!side.other_prices.empty()) add_groups(side, part.bound_ps);
+  if (is_proved(prove_both(priced, more, part))) return PathAnswer::kNone;
   // What one side has no way below for is proved there. Otherwise only both at once are left.
-  const std::int64_t many = std::min(max_entries_, kTwoSidedEntries);
   for (const auto& [side, answer] : {std::pair(&here, by_here), std::pair(&forward, by_forward)}) {
     if (answer != PathAnswer::kTooManyEntries) continue;
     const verify::RingHint ring = choose_ring(side->episode, room_bytes_, part.bound_ps);
-    if (ring.unit_bytes > 0 && is_proved(look(*side, {.ring = ring}, many, part))) return PathAnswer::kNone;
+    if (ring.unit_bytes > 0 && is_proved(look(*side, {.ring = ring}, more, part))) return PathAnswer::kNone;
   }
-  return prove_both(share, many, part);
+  return prove_both(std::move(priced), max_entries_, part);
 }
 
 PartProver::Side::Side(planner::Episode of, std::int64_t share, std::int64_t room_bytes)
@@ -94,13 +108,43 @@ PathAnswer PartProver::prove_alone(const Side& side, verify::PartProof& part) co
   return look(side, {.unit_bytes = choose_unit(side.episode, room_bytes_)}, max_entries_, part);
 }
 
-PathAnswer PartProver::prove_both(std::int64_t middle_share, std::int64_t max_entries, verify::PartProof& part) const {
-  part.sides.clear();
-  for (const std::int64_t share : std::set<std::int64_t>{0, middle_share, verify::kShares}) {
-    const planner::Episode side = verify::mixed(sides_, share);
-    part.sides.push_back({.forward_share = share,
-                          .prices = choose_prices(side, verify::find_least_peaks(side).from_state, room_bytes_)});
-  }
+// With prices of the graph that the hints are about.
+verify::SideHints PartProver::hints_for(verify::SideHints hints) const {
+  const planner::Episode side = verify::episode_of(sides_, hints, room_bytes_);
+  hints.prices = choose_prices(side, verify::find_least_peaks(side).from_state, room_bytes_);
+  return hints;
+}
+
+std::vector<verify::SideHints> PartProver::mixtures(std::int64_t middle_share) const {
+  std::vector<verify::SideHints> hints;
+  for (const std::int64_t share : std::set<std::int64_t>{0, middle_share, verify::kShares})
+    hints.push_back(hints_for({.forward_share = share}));
+  return hints;
+}
+
+// Each side with prices on the other, and without.
+std::vector<verify::SideHints> PartProver::priced_sides(std::int64_t share) const {
+  const OtherPrices prices = choose_other_prices(
+      sides_, room_bytes_, std::clamp(share, planner::kLittleShare, verify::kShares - planner::kLittleShare));
+  std::vector<verify::SideHints> hints;
+  if (!prices.of_forward.empty())
+    hints.push_back(hints_for({.forward_share = verify::kShares, .other_prices = prices.of_forward}));
+  if (!prices.of_here.empty()) hints.push_back(hints_for({.forward_share = 0, .other_prices = prices.of_here}));
+  for (const std::int64_t side : {std::int64_t{0}, verify::kShares})
+    hints.push_back(hints_for({.forward_share = side}));
+  return hints;
+}
+
+// Bounds by residues, or where there are none by whole units.
+void PartProver::add_groups(verify::SideHints& hints, std::int64_t bound_ps) const {
+  const planner::Episode side = verify::episode_of(sides_, hints, room_bytes_);
+  hints.ring = choose_ring(side, room_bytes_, bound_ps);
+  if (hints.ring.unit_bytes == 0) hints.unit_bytes = choose_unit(side, room_bytes_);
+}
+
+PathAnswer PartProver::prove_both(std::vector<verify::SideHints> hints, std::int64_t max_entries,
+                                  verify::PartProof& part) const {
+  part.sides = std::move(hints);
   const verify::PathCheck check = verify::look_for_path(
       sides_, part.sides, {.room_bytes = room_bytes_, .target_ps = part.bound_ps - 1, .max_entries = max_entries});
   part.entries = check.entries;

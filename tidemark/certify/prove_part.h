@@ -15,7 +15,8 @@ namespace tidemark::certify {
 
 // The proof of a bound for one part of a step, by trying the check with hints of several kinds: on the graph as it is,
 // and where what the program parks in the forward counts, too, on that side alone, on the mixture whose bound is
-// highest, and on both at once. The first that comes to its end without a way below the bound is the proof.
+// highest, and on both at once, by mixtures or by each side with prices on the other. The first that comes to its end
+// without a way below the bound is the proof.
 class PartProver {
  public:
   PartProver(const planner::Problem& problem, std::size_t episode, std::int64_t room_bytes, std::int64_t max_entries);
@@ -40,7 +41,12 @@ class PartProver {
   verify::PathAnswer look(const Side& side, const verify::SideHints& hints, std::int64_t max_entries,
                           verify::PartProof& part) const;
   verify::PathAnswer prove_alone(const Side& side, verify::PartProof& part) const;
-  verify::PathAnswer prove_both(std::int64_t middle_share, std::int64_t max_entries, verify::PartProof& part) const;
+  verify::PathAnswer prove_both(std::vector<verify::SideHints> hints, std::int64_t max_entries,
+                                verify::PartProof& part) const;
+  verify::SideHints hints_for(verify::SideHints hints) const;
+  std::vector<verify::SideHints> mixtures(std::int64_t middle_share) const;
+  std::vector<verify::SideHints> priced_sides(std::int64_t share) const;
+  void add_groups(verify::SideHints& hints, std::int64_t bound_ps) const;
 
   const planner::Episode& here_;
   const planner::Episode* forward_ = nullptr;

@@ -22,7 +22,9 @@ using ReadJson = nlohmann::json;
 
 constexpr const char* kFormat = "tidemark-certificate";
 constexpr std::int64_t kMajor = 1;
-constexpr std::int64_t kSidesMinor = 1;  // since then, parts may be proved on other sides; others are written as before
+// Since these, parts may be proved on other sides, and with prices on the other side; others are written as before.
+constexpr std::int64_t kSidesMinor = 1;
+constexpr std::int64_t kOtherPricesMinor = 2;
 constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
 constexpr JsonLimits kLimits = {.max_bytes = kMaxFileBytes, .max_depth = 6};
 constexpr const char* kRemedy = "`tidemark plan STEP --device D --budget B -o FILE` writes one beside the plan";
@@ -30,7 +32,19 @@ constexpr std::array<std::string_view, 3> kAgainst = {"exact", "rounded", "reser
 
 Json hash_json(const std::optional<Hash128>& hash) { return hash ? Json(hash->hex()) : Json(nullptr); }
 
-bool has_other_sides(const PartProof& part) { return part.sides.size() != 1 || part.sides[0].forward_share != 0; }
+bool has_other_prices(const PartProof& part) {
+  return std::any_of(part.sides.begin(), part.sides.end(),
+                     [](const SideHints& side) { return !side.other_prices.empty(); });
+}
+
+bool has_other_sides(const PartProof& part) {
+  return part.sides.size() != 1 || part.sides[0].forward_share != 0 || has_other_prices(part);
+}
+
+std::int64_t minor_of(const std::vector<PartProof>& parts) {
+  if (std::any_of(parts.begin(), parts.end(), has_other_prices)) return kOtherPricesMinor;
+  return std::any_of(parts.begin(), parts.end(), has_other_sides) ? kSidesMinor : 0;
+}
 
 void add_side(const SideHints& side, Json& json) {
   json["unit_bytes"] = side.unit_bytes;
@@ -45,6 +59,15 @@ void add_side(const SideHints& side, Json& json) {
 Json side_json(const SideHints& side) {
   Json json{{"forward_share", side.forward_share}};
   add_side(side, json);
+  if (side.other_prices.empty()) return json;
+  Json states = Json::array();
+  Json prices = Json::array();
+  for (const PriceFrom& one : side.other_prices) {
+    states.push_back(one.state);
+    prices.push_back(one.price);
+  }
+  json["other_states"] = std::move(states);
+  json["other_prices"] = std::move(prices);
   return json;
 }
 
@@ -62,10 +85,9 @@ Json part_json(const PartProof& part) {
 Json body_of(const Certificate& c) {
   Json parts = Json::array();
   for (const PartProof& part : c.parts) parts.push_back(part_json(part));
-  const bool is_new = std::any_of(c.parts.begin(), c.parts.end(), has_other_sides);
   Json body{{"format", kFormat},
             {"version", kMajor},
-            {"minor", is_new ? kSidesMinor : 0},
+            {"minor", minor_of(c.parts)},
             {"claim", name_of(c.claim)},
             {"step", c.step.hex()},
             {"plan", hash_json(c.plan)},
@@ -253,8 +275,32 @@ class Reader {
         refuse(at + ": forward_share", "a share is at most the whole", fmt::format("0 to {}", kShares),
                std::to_string(part.sides[i].forward_share));
       read_side(sides[i], at, part.sides[i]);
+      if (sides[i].contains("other_prices")) read_other_prices(sides[i], at, part.sides[i]);
     }
     return part;
+  }
+
+  static void read_other_prices(const ReadJson& json, const std::string& place, SideHints& side) {
+    const ReadJson& states = list(json, "other_states", place);
+    const ReadJson& prices = list(json, "other_prices", place);
+    const std::string at = place + ": other_prices";
+    if (side.forward_share != 0 && side.forward_share != kShares)
+      refuse(at, "a mixture has no other side", fmt::format("a forward_share of 0 or {}", kShares),
+             std::to_string(side.forward_share));
+    if (prices.empty() || prices.size() > kMostOtherPrices || states.size() != prices.size())
+      refuse(at, "there are too few or too many, or not as many as states", fmt::format("1 to {}", kMostOtherPrices),
+             std::to_string(prices.size()));
+    std::int64_t next_state = 0;
+    for (std::size_t i = 0; i < prices.size(); ++i) {
+      const std::int64_t state = count_of(states[i], place + ": other_states");
+      if (state < next_state || state >= kMostStates)
+        refuse(place + ": other_states", "the states do not ascend",
+               fmt::format("a number from {}, below 2^32", next_state), std::to_string(state));
+      next_state = state + 1;
+      const std::int64_t price = count_of(prices[i], at);
+      if (price > kMostPrice) refuse(at, "the price is too high", "up to 2^58", std::to_string(price));
+      side.other_prices.push_back({state, price});
+    }
   }
 
   static void read_side(const ReadJson& json, const std::string& place, SideHints& side) {

@@ -12,6 +12,7 @@
 #include "tidemark/verify/least_peaks.h"
 #include "tidemark/verify/path_check.h"
 #include "tidemark/verify/plan_time.h"
+#include "tidemark/verify/priced_side.h"
 #include "tidemark/verify/sides.h"
 #include "tidemark/verify/time_lines.h"
 #include "tidemark/verify/two_sided_check.h"
@@ -131,13 +132,13 @@ class Check {
     const planner::Episode& here = problem.episodes[i];
     const std::int64_t max_entries = std::min(part.entries, kMostEntries - entries_);
     PathCheck check;
-    if (part.sides.size() == 1 && part.sides[0].forward_share == 0) {
+    if (part.sides.size() == 1 && part.sides[0].forward_share == 0 && part.sides[0].other_prices.empty()) {
       check = look_on_side(here, peaks, part, max_entries);
     } else {
       if (problem.forward_episodes.empty()) return fail("the certificate names a side that the step does not have");
       const Sides sides = fitting_sides(here, problem.forward_episodes[i], c_.room_bytes);
       if (part.sides.size() == 1) {
-        const planner::Episode side = mixed(sides, part.sides[0].forward_share);
+        const planner::Episode side = episode_of(sides, part.sides[0], c_.room_bytes);
         check = look_on_side(side, find_least_peaks(side), part, max_entries);
       } else {
         check =
@@ -166,6 +167,21 @@ class Check {
           return fail("the prices do not ascend, or there are too many");
         before = price;
       }
+      if (!is_well_formed(side.other_prices, side.forward_share)) return false;
+    }
+    return true;
+  }
+
+  bool is_well_formed(const std::vector<PriceFrom>& other_prices, std::int64_t forward_share) {
+    if (other_prices.empty()) return true;
+    if (forward_share != 0 && forward_share != kShares)
+      return fail("the certificate has prices on the other side of a mixture");
+    std::int64_t next_state = 0;
+    for (const PriceFrom& one : other_prices) {
+      if (one.state < next_state || one.state >= kMostStates || one.price < 0 || one.price > kMostPrice ||
+          other_prices.size() > kMostOtherPrices)
+        return fail("the prices on the other side are not in the order of states, or there are too many");
+      next_state = one.state + 1;
     }
     return true;
   }

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include "tidemark/verify/arc_peaks.h"
+#include "tidemark/verify/priced_side.h"
 
 namespace tidemark::verify {
 
@@ -16,7 +17,9 @@ using planner::Arc;
 using planner::ArcGap;
 using planner::kNoPeak;
 
-constexpr std::int64_t kComparedPerEntry = 32;  // comparisons of two parts take so much less time than making one
+// What takes so much less time than making a part: comparing two, and moving one in a list.
+constexpr std::int64_t kComparedPerEntry = 32;
+constexpr std::int64_t kMovedPerEntry = 512;
 
 // A way from a state to the end, or, in the middle of an arc, from one of its groups: then `peak` and `forward` are
 // relative to what is kept before, groups of the arc that are to come included, and `inner` is what the arc's own
@@ -30,18 +33,32 @@ struct Part {
   bool any_saved = false;
 };
 
-// A mixture with its bounds.
+// A mixture, or a side with prices on the other one, with its bounds.
 struct View {
   View(const Sides& sides, const SideHints& hints, const PathQuestion& question)
       : forward_share(hints.forward_share),
-        episode(mixed(sides, hints.forward_share)),
+        has_groups(hints.unit_bytes > 0 || hints.ring.unit_bytes > 0),
+        priced(priced_of(sides, hints, question.room_bytes)),
+        episode(priced ? priced->episode() : mixed(sides, hints.forward_share)),
         peaks(find_least_peaks(episode)),
         lines(episode, peaks, question.room_bytes, from_zero(hints.prices)),
         bounds(episode, peaks, lines, question) {}
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
+  static std::optional<PricedSide> priced_of(const Sides& sides, const SideHints& hints, std::int64_t room_bytes) {
+    if (hints.other_prices.empty()) return std::nullopt;
+    return PricedSide(sides, hints.forward_share == kShares, hints.other_prices, room_bytes);
+  }
+
+  // The time of a way as the end of a path in this view.
+  std::int64_t ps_from(std::uint32_t state, const Part& way) const {
+    return priced ? priced->ps_from(state, way.ps, priced->is_forward() ? way.peak : way.forward) : way.ps;
+  }
+
   std::int64_t forward_share;
+  bool has_groups;  // has bounds by units or residues
+  std::optional<PricedSide> priced;
   planner::Episode episode;
   LeastPeaks peaks;
   TimeLines lines;
@@ -51,8 +68,8 @@ struct View {
 
 // Of ways, those on the lower hull: with any price on the peak, one of them is the best.
 std::vector<Way> corners_of(std::vector<Way> ways) {
-  std::sort(ways.begin(), ways.end(),
-            [](const Way& a, const Way& b) { return a.peak != b.peak ? a.peak < b.peak : a.ps < b.ps; });
+  const auto is_before = [](const Way& a, const Way& b) { return a.peak != b.peak ? a.peak < b.peak : a.ps < b.ps; };
+  if (!std::is_sorted(ways.begin(), ways.end(), is_before)) std::sort(ways.begin(), ways.end(), is_before);
   std::vector<Way> hull;
   for (const Way& way : ways) {
     if (!hull.empty() && way.ps >= hull.back().ps) continue;
@@ -129,7 +146,8 @@ class Pass {
     for (View& view : views_) {
       std::vector<Way> seen;
       seen.reserve(ways.size());
-      for (const Part& way : ways) seen.push_back({mixed(way.peak, way.forward, view.forward_share), way.ps});
+      for (const Part& way : ways)
+        seen.push_back({mixed(way.peak, way.forward, view.forward_share), view.ps_from(state, way)});
       view.corners[state] = corners_of(std::move(seen));
     }
     ways_[state] = std::move(ways);
@@ -153,6 +171,7 @@ class Pass {
       view.bounds.begin_list();
     }
     own_forward_ = own_peak(forward_);
+    arc_ = a;
     return true;
   }
 
@@ -187,13 +206,27 @@ class Pass {
   }
 
   bool may_stay(const Part& part, std::size_t j) {
-    return std::all_of(views_.begin(), views_.end(), [&](View& view) {
+    const auto known = [&](const View& view) {
       const std::int64_t share = view.forward_share;
-      return view.bounds.may_be({.ps = part.ps,
-                                 .peak = mixed(part.peak, part.forward, share),
-                                 .inner = part.inner == kNoPeak ? kNoPeak : mixed(part.inner, own_forward_, share),
-                                 .group = j});
-    });
+      return Known{.ps = ps_within(view, part, j),
+                   .peak = mixed(part.peak, part.forward, share),
+                   .inner = part.inner == kNoPeak ? kNoPeak : mixed(part.inner, own_forward_, share),
+                   .group = j};
+    };
+    return std::all_of(views_.begin(), views_.end(),
+                       [&](View& view) { return view.bounds.may_be_in_parts(known(view)); }) &&
+           std::all_of(views_.begin(), views_.end(),
+                       [&](View& view) { return !view.has_groups || view.bounds.may_be_in_groups(known(view)); });
+  }
+
+  std::int64_t ps_within(const View& view, const Part& part, std::size_t j) const {
+    if (!view.priced) return part.ps;
+    const bool is_forward = view.priced->is_forward();
+    return view.priced->ps_within({.arc = arc_,
+                                   .group = j,
+                                   .ps = part.ps,
+                                   .other_peak = is_forward ? part.peak : part.forward,
+                                   .own_peak = is_forward ? part.inner : own_forward_});
   }
 
   void pass_group(std::size_t j, std::vector<Part>& parts, bool is_plain_arc) {
@@ -227,20 +260,34 @@ class Pass {
   }
 
   // Of two, one that is no better in its peaks and its time is left out.
-  static std::vector<Part> best_of(std::vector<Part> parts) {
+  std::vector<Part> best_of(std::vector<Part> parts) {
     std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
       if (a.peak != b.peak) return a.peak < b.peak;
       return a.forward != b.forward ? a.forward < b.forward : a.ps < b.ps;
     });
-    std::map<std::int64_t, std::int64_t> stairs;  // by the forward's peak, the least time up to it: ever less
+    stairs_.clear();
+    std::int64_t moved = 0;
     std::vector<Part> result;
+    result.reserve(parts.size());
     for (const Part& part : parts) {
-      const auto after = stairs.upper_bound(part.forward);
-      if (after != stairs.begin() && std::prev(after)->second <= part.ps) continue;
+      const Stair stair{part.forward, part.ps};
+      const auto after = std::upper_bound(stairs_.begin(), stairs_.end(), stair,
+                                          [](const Stair& a, const Stair& b) { return a.forward < b.forward; });
+      if (after != stairs_.begin() && std::prev(after)->ps <= part.ps) continue;
       result.push_back(part);
-      auto at = stairs.insert_or_assign(part.forward, part.ps).first;
-      for (++at; at != stairs.end() && at->second >= part.ps;) at = stairs.erase(at);
+      // It takes the place of those that are no better than it now.
+      auto first = after != stairs_.begin() && std::prev(after)->forward == part.forward ? std::prev(after) : after;
+      auto last = after;
+      while (last != stairs_.end() && last->ps >= part.ps) ++last;
+      moved += stairs_.end() - first;
+      if (first == last) {
+        stairs_.insert(first, stair);
+      } else {
+        *first = stair;
+        stairs_.erase(first + 1, last);
+      }
     }
+    entries_ += moved / kMovedPerEntry;
     return result;
   }
 
@@ -286,7 +333,15 @@ class Pass {
   std::vector<std::vector<Part>> ways_;  // by state
   std::int64_t entries_ = 0;             // without those of bounds
 
+  // By the forward's peak, ascending, the least time of the parts up to it, ever less: while parts are compared.
+  struct Stair {
+    std::int64_t forward = 0;
+    std::int64_t ps = 0;
+  };
+  std::vector<Stair> stairs_;
+
   // Of the arc at hand.
+  std::uint32_t arc_ = 0;
   Arc here_;
   Arc forward_;
   std::int64_t own_forward_ = kNoPeak;  // what the forward's peak is at least

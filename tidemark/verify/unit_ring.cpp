@@ -116,7 +116,7 @@ bool UnitRing::decide(const Arc& arc, const TimeLines& lines, std::int64_t targe
   return true;
 }
 
-// Whether no sum of times and prices comes near 2^63.
+// Whether no sum of times, which may be below 0 (priced_side.h), and prices comes near 2^63.
 bool UnitRing::has_small_numbers(const planner::Episode& episode) const {
   constexpr Int128 kMost = static_cast<Int128>(1) << 61;
   if (hint_.unit_bytes < 1 || hint_.modulus < 1 || hint_.modulus > kMostModulus || hint_.parts < 1 ||
@@ -125,7 +125,7 @@ bool UnitRing::has_small_numbers(const planner::Episode& episode) const {
   std::vector<Int128> most(episode.state_count, 0);  // of all ways to a state
   const Int128 start = static_cast<Int128>(hint_.modulus) * hint_.unit_cost;
   for (const Arc& arc : episode.arcs) {  // by the state they come from
-    Int128 sum = most[arc.from] + parts_of(arc.base_ps) +
+    Int128 sum = most[arc.from] + parts_of(arc.base_ps < 0 ? -arc.base_ps : arc.base_ps) +
                  static_cast<Int128>(arc.keep_bytes / hint_.unit_bytes) * hint_.unit_cost;
     for (const ArcGroup& group : arc.groups)
       sum += parts_of(group.time_ps) + static_cast<Int128>(group.bytes / hint_.unit_bytes) * hint_.unit_cost;

@@ -78,7 +78,14 @@ bool WayBounds::decide(const std::vector<Way>& after, std::vector<Fate>& fates) 
 
 bool WayBounds::add_up(const std::vector<Fate>& fates) {
   add_up_prices(fates);
-  return (!units_ || add_up_units(fates)) && (!ring_ || add_up_ring(fates));
+  fates_ = fates;
+  has_groups_ = false;
+  return !ring_ || ring_->place(arc_->from).row != nullptr;
+}
+
+bool WayBounds::add_up_groups() {
+  has_groups_ = true;
+  return (!units_ || add_up_units()) && (!ring_ || add_up_ring());
 }
 
 // By position and price: the least time and price of the groups before it.
@@ -94,7 +101,7 @@ void WayBounds::add_up_prices(const std::vector<Fate>& fates) {
 }
 
 // By position: the least time of the way to the arc and the groups before it, by the units that may be kept.
-bool WayBounds::add_up_units(const std::vector<Fate>& fates) {
+bool WayBounds::add_up_units() {
   const std::int64_t after = peaks_.from_state[arc_->to];
   const std::int64_t most = units_->units_of(q_.room_bytes - after) - units_->units_of(arc_->keep_bytes);
   rows_.assign(arc_->groups.size() + 1, {});
@@ -109,9 +116,9 @@ bool WayBounds::add_up_units(const std::vector<Fate>& fates) {
       return false;
     }
     rows_[g + 1] = rows_[g];
-    if (fates[g] == Fate::kOpen)
+    if (fates_[g] == Fate::kOpen)
       rows_[g + 1].add_group(units, arc_->groups[g].time_ps, most);
-    else if (fates[g] == Fate::kSaved)
+    else if (fates_[g] == Fate::kSaved)
       rows_[g + 1].first += units;
     else
       for (std::int64_t& ps : rows_[g + 1].ps) ps += arc_->groups[g].time_ps;
@@ -121,8 +128,7 @@ bool WayBounds::add_up_units(const std::vector<Fate>& fates) {
 }
 
 // The same by residues.
-bool WayBounds::add_up_ring(const std::vector<Fate>& fates) {
-  if (ring_->place(arc_->from).row == nullptr) return false;
+bool WayBounds::add_up_ring() {
   if (static_cast<std::int64_t>(arc_->groups.size() + 1) * q_.ring.modulus > kMostRingCells) {
     is_complete_ = false;
     return false;
@@ -133,9 +139,9 @@ bool WayBounds::add_up_ring(const std::vector<Fate>& fates) {
   for (std::size_t g = 0; g < arc_->groups.size(); ++g) {
     RingPlace& next = places_[g + 1];
     next = places_[g];
-    if (fates[g] == Fate::kSaved) {
+    if (fates_[g] == Fate::kSaved) {
       ring_->add_saved(next, arc_->groups[g]);
-    } else if (fates[g] == Fate::kAgain) {
+    } else if (fates_[g] == Fate::kAgain) {
       ring_->add_again(next, arc_->groups[g]);
     } else if (arc_->groups[g].bytes >= q_.ring.unit_bytes) {  // else it is saved for nothing
       ring_->add_group(*next.row, arc_->groups[g], ring_rows_[g]);
@@ -146,7 +152,7 @@ bool WayBounds::add_up_ring(const std::vector<Fate>& fates) {
   return true;
 }
 
-bool WayBounds::may_be(const Known& known) {
+bool WayBounds::may_be_in_parts(const Known& known) {
   const std::int64_t room = q_.room_bytes - known.peak;
   const std::int64_t own_room = q_.room_bytes - known.inner;
   if (std::min(room, own_room) < least_kept_[arc_->from]) return false;
@@ -157,7 +163,7 @@ bool WayBounds::may_be(const Known& known) {
     lines_.way_to(arc_->from, own_room, narrow_way_);
     for (std::size_t k = 0; k < count_; ++k)
       if (narrow_way_[k] + rest[k] - static_cast<Int128>(prices[k]) * room > left) return false;
-    return may_be_in_groups(known, room, own_room);
+    return true;
   }
   // Values rise and then fall with the price; lists mostly are in the order of their peaks.
   const auto value = [&](std::size_t k) { return way_[k] + rest[k] - static_cast<Int128>(prices[k]) * room; };
@@ -174,17 +180,21 @@ bool WayBounds::may_be(const Known& known) {
     best = next;
     --line_;
   }
-  return best <= left && may_be_in_groups(known, room, own_room);
+  return best <= left;
 }
 
-bool WayBounds::may_be_in_groups(const Known& known, std::int64_t room, std::int64_t own_room) const {
+bool WayBounds::may_be_in_groups(const Known& known) {
+  if (!units_ && !ring_) return true;
+  if ((!has_groups_ && !add_up_groups()) || !is_complete_) return false;
+  const std::int64_t room = q_.room_bytes - known.peak;
+  const std::int64_t own_room = q_.room_bytes - known.inner;
   return (!units_ || may_be_whole(known, room, own_room)) && (!ring_ || may_be_on_ring(known, room, own_room));
 }
 
 bool WayBounds::may_be_whole(const Known& known, std::int64_t room, std::int64_t own_room) const {
   std::int64_t least = rows_[known.group].at(units_->units_of(room));
   if (own_room < room && least != kNoWay) least = std::max(least, rows_[0].at(units_->units_of(own_room)));
-  return least != kNoWay && known.ps <= q_.target_ps && least <= q_.target_ps - known.ps;
+  return least != kNoWay && static_cast<Int128>(least) + known.ps <= q_.target_ps;
 }
 
 bool WayBounds::may_be_on_ring(const Known& known, std::int64_t room, std::int64_t own_room) const {

@@ -55,19 +55,23 @@ class WayBounds {
   bool turn_to(std::uint32_t arc);
   // What each group of the arc has to be when one of `after` follows it. False: no path is within the target.
   bool decide(const std::vector<Way>& after, std::vector<Fate>& fates) const;
-  // With that, what is to come at every group. False: no path leads there, or it takes too many entries.
+  // With that, what is to come at every group. False: no path leads there.
   bool add_up(const std::vector<Fate>& fates);
   // Before a list of ascending peaks.
   void begin_list() { line_ = 0; }
   // Whether a path that ends like this may fit and take at most the target.
-  bool may_be(const Known& known);
+  bool may_be(const Known& known) { return may_be_in_parts(known) && may_be_in_groups(known); }
+  // By prices alone, and by units and residues, which take longer to prepare for an arc: that is done when they are
+  // first asked for. False, too, where it would have taken more entries.
+  bool may_be_in_parts(const Known& known);
+  bool may_be_in_groups(const Known& known);
 
  private:
   void find_least_kept();
   void add_up_prices(const std::vector<Fate>& fates);
-  bool add_up_units(const std::vector<Fate>& fates);
-  bool add_up_ring(const std::vector<Fate>& fates);
-  bool may_be_in_groups(const Known& known, std::int64_t room, std::int64_t own_room) const;
+  bool add_up_groups();
+  bool add_up_units();
+  bool add_up_ring();
   bool may_be_whole(const Known& known, std::int64_t room, std::int64_t own_room) const;
   bool may_be_on_ring(const Known& known, std::int64_t room, std::int64_t own_room) const;
 
@@ -88,6 +92,8 @@ class WayBounds {
   std::int64_t cap_ = 0;
   std::vector<Int128> way_;  // by price: the way to it
   std::vector<Int128> narrow_way_;
+  std::vector<Fate> fates_;         // by group
+  bool has_groups_ = false;         // the rows and places below are of this arc
   std::vector<Int128> rest_;        // by position and price: the groups before it
   std::vector<UnitRow> rows_;       // by position, with whole units
   std::vector<RingRow> ring_rows_;  // by group that is open
