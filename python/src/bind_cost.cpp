@@ -178,9 +178,11 @@ void bind_cost(nb::module_& m) {
           "And for keeping the random state.")
       .def_prop_ro(
           "mfu", [](const CostOf& self) { return cost::model_flops_utilisation(self.cost, self.device); },
-          "The part of the device's listed peak that the step uses: 0 to 1, but for convolutions and causal "
-          "attention,\n"
-          "whose kernels do with fewer operations than are counted.")
+          "The part of the device's listed peak that the model's FLOPs use, as PyTorch counts them and without what\n"
+          "is run again. Causal attention and Winograd's convolutions, which do with fewer, can be above 1.")
+      .def_prop_ro(
+          "hfu", [](const CostOf& self) { return cost::hardware_flops_utilisation(self.cost, self.device); },
+          "The same of the FLOPs that kernels carry out, again or not.")
       .def_prop_ro(
           "notes", [](const CostOf& self) { return self.cost.notes; }, "What had to be assumed, in words.")
       .def("__repr__", [](const CostOf& self) {

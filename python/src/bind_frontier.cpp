@@ -56,6 +56,7 @@ struct FrontierOf {
   std::int64_t reserve_bytes = 0;
   cost::Total ops;
   UnpricedRows unpriced;
+  std::vector<std::string> notes;
   std::string device;
 };
 
@@ -67,7 +68,11 @@ FrontierOf find_frontier(const Step& step, const device::Device& device, const S
   options.budget_count = budgets;
   if (max_work > 0) options.max_work = max_work;
   return {planner::find_frontier(planner::PreparedStep(step, cost, wishes.options(device)), options),
-          wishes.reserve_bytes, cost.all, unpriced_rows(step, cost.unpriced), device.name};
+          wishes.reserve_bytes,
+          cost.all,
+          unpriced_rows(step, cost.unpriced),
+          cost.notes,
+          device.name};
 }
 
 nb::list points_to_python(const FrontierOf& self) {
@@ -148,6 +153,8 @@ void bind_frontier(nb::module_& m) {
       .def_prop_ro(
           "unpriced", [](const FrontierOf& self) { return self.unpriced; },
           "(name, count, bytes) of the step's ops that have no price and count as nothing.")
+      .def_prop_ro(
+          "notes", [](const FrontierOf& self) { return self.notes; }, "What the times assume, in words.")
       .def_prop_ro("device", [](const FrontierOf& self) { return self.device; })
       .def("__repr__", [](const FrontierOf& self) {
         return fmt::format("<Frontier: {} points from {} to {} bytes>", self.frontier.points.size(),

@@ -174,6 +174,8 @@ void bind_result(nb::module_& m) {
           [](const ResultOf& self) { return unpriced_rows(nb::cast<const Step&>(self.step), self.cost.unpriced); },
           "(name, count, bytes) of the step's ops that have no price and count as nothing.")
       .def_prop_ro(
+          "notes", [](const ResultOf& self) { return self.cost.notes; }, "What the times assume, in words.")
+      .def_prop_ro(
           "bound_ms", [](const ResultOf& self) { return ms(self.result.bound_ps); }, "No plan that fits takes less.")
       .def_prop_ro(
           "step_ms", [](const ResultOf& self) { return ms(self.cost.all.time_ps); }, "The sum of the step's op times.")

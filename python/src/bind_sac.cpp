@@ -7,6 +7,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "bindings.h"
 #include "tidemark/base/error.h"
 #include "tidemark/cost/reference_roofline.h"
@@ -28,18 +33,39 @@ std::vector<double> reference_times(const step::Step& step, const std::string& m
   return cost::reference_times_ms(step, line, device);
 }
 
+void check_device(const step::Step& step, const std::string& device) {
+  if (device.empty()) return;
+  std::vector<std::string> there;
+  for (const step::Storage& storage : step.tables().storages) {
+    const std::string name(step.text(storage.device));
+    if (name == device) return;
+    if (std::find(there.begin(), there.end(), name) == there.end()) there.push_back(name);
+  }
+  throw Error({.kind = ErrorKind::kInput,
+               .place = "on",
+               .problem = "nothing of the step is on this device",
+               .expected = fmt::format("{}, or nothing for all", fmt::join(there, ", ")),
+               .got = device,
+               .remedy = {}});
+}
+
 std::string module_info_text(const step::Step& step, const std::vector<double>& op_ms, const std::string& rules,
-                             const std::string& device, bool counts_stale) {
-  if (op_ms.size() != step.tables().ops.size()) {
+                             const std::string& device, bool counts_stale, const std::vector<bool>& unpriced) {
+  check_device(step, device);
+  const std::vector<std::uint8_t> is_unpriced(unpriced.begin(), unpriced.end());
+  const std::size_t count = step.tables().ops.size();
+  if (op_ms.size() != count || (!unpriced.empty() && unpriced.size() != count)) {
     throw Error({.kind = ErrorKind::kInput,
                  .place = "op_ms",
                  .problem = "there is not one time for every op",
-                 .expected = fmt::format("{} times", step.tables().ops.size()),
-                 .got = fmt::format("{}", op_ms.size()),
+                 .expected = fmt::format("{} times", count),
+                 .got = fmt::format("{}", op_ms.size() != count ? op_ms.size() : unpriced.size()),
                  .remedy = {}});
   }
-  const sac::ModuleInfoOptions options = {
-      .rules = from_word<sac::Rules>(rules, sac::kRulesNames, "rules"), .device = device, .counts_stale = counts_stale};
+  const sac::ModuleInfoOptions options = {.rules = from_word<sac::Rules>(rules, sac::kRulesNames, "rules"),
+                                          .device = device,
+                                          .counts_stale = counts_stale,
+                                          .is_unpriced = is_unpriced};
   return sac::module_info_json(sac::module_info(step, op_ms, options));
 }
 
@@ -138,8 +164,14 @@ nb::dict trade_off_of(const std::vector<OperatorRow>& rows, bool must_store_rand
 void bind_sac(nb::module_& m) {
   m.def("reference_times", &reference_times, "step"_a, "model"_a, "device"_a,
         "Milliseconds of every op as one of PyTorch's own estimators has them.");
-  m.def("module_info_json", &module_info_text, "step"_a, "op_ms"_a, "rules"_a, "device"_a, "counts_stale"_a,
-        "The statistics of all modules as JSON with the keys of torch.distributed._tools.ilp_utils.");
+  m.def(
+      "module_info_json", &module_info_text, "step"_a, "op_ms"_a, "rules"_a, "device"_a, "counts_stale"_a,
+      "unpriced"_a = std::vector<bool>(),
+      nb::sig("def module_info_json(step: Step, op_ms: typing.Sequence[float], rules: str, device: str, counts_stale: "
+              "bool, unpriced: typing.Sequence[bool] = []) -> str"),
+      "The statistics of all modules as JSON with the keys of torch.distributed._tools.ilp_utils. `unpriced`: of "
+      "which\n"
+      "ops nobody knows the time.");
   m.def("reference_op_ms", &op_ms, "model"_a, "device"_a, "family"_a, "tensors"_a, "flops"_a, "dtype"_a,
         "Milliseconds of one op; a tensor is (bytes of its storage, bytes that it covers).");
   m.def("sac_op_traits", &traits_of, "family"_a, "rules"_a,

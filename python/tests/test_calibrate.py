@@ -53,6 +53,7 @@ def test_every_op_gets_a_time(step, path):
         assert rows.pop(f"op overhead {kind}")[0] >= 0
         assert rows.pop(f"view overhead {kind}")[0] >= 0
         assert rows.pop(f"pass overhead {kind}")[0] >= 0
+    assert rows.pop("parameter overhead optimizer")[0] >= 0
     assert rows.keys() == {tidemark.workspace_key(step, op.id) for op in step.ops}
     assert all(median > 0 and spread >= 0 for median, spread in rows.values())
     assert file["name"] == "mine"
@@ -400,17 +401,22 @@ def test_what_calling_costs_is_not_counted():
 @pytest.mark.parametrize(
     "counts, times, each, off",
     [
-        ([(4, 0), (5, 10)], [80.5, 131], (20, 3), 0),  # 4 * 20 and 5 * 20 + 10 * 3, and a little for what doubles round
+        ([(4, 0), (5, 10)], [80.5, 131], (20, 3), [0, 0]),  # 4 * 20 and 5 * 20 + 10 * 3, and a little for what doubles round
         # Views below nothing: 720 / 41 = 17.56 for an op, (4 * 80 + 5 * 80) / (4 * 4 + 5 * 5); off by 9.76 and 7.80.
-        ([(4, 0), (5, 10)], [80, 80], (17, 0), 17),
-        ([(4, 0), (5, 10)], [-8, 100.5], (0, 10), 8),  # ops below nothing
-        ([(4, 0), (5, 0)], [80.2, 100.25], (20, 0), 0),  # optimizers have no views
-        ([(4, 0), (5, 10)], [-80, -80], (0, 0), 160),
-        ([(1, 4, 0), (1, 5, 10), (1, 1, 0)], [85.5, 136.7, 25.3], (5, 20, 3), 0),  # 5 for the pass
+        ([(4, 0), (5, 10)], [80, 80], (17, 0), [9, 7]),
+        ([(4, 0), (5, 10)], [-8, 100.5], (0, 10), [8, 0]),  # ops below nothing
+        ([(4, 0), (5, 0)], [80.2, 100.25], (20, 0), [0, 0]),  # optimizers have no views
+        ([(4, 0), (5, 10)], [-80, -80], (0, 0), [80, 80]),
+        ([(1, 4, 0), (1, 5, 10), (1, 1, 0)], [85.5, 136.7, 25.3], (5, 20, 3), [0, 0, 0]),  # 5 for the pass
     ],
 )
 def test_what_is_around_ops_is_shared_between_passes_ops_and_views(counts, times, each, off):
-    assert overheads.shares(times, counts) == (list(each), off)
+    assert overheads.shares(times, counts, [1] * len(times)) == (list(each), off)
+
+
+def test_what_is_in_doubt_says_less():
+    """Two programs of one thing each that say 10 and 40, the second in doubt by twice as much: (10 + 40 / 4) / (1 + 1 / 4)."""
+    assert overheads.shares([10.1, 40.1], [(1,), (1,)], [10, 20]) == ([16], [6, 24])
 
 
 def test_views_have_an_overhead_of_their_own(step, path):

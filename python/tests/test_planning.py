@@ -129,6 +129,15 @@ def test_times_carry_an_interval(step, result):
     assert found.points[0]["recompute_low_ms"] < found.points[0]["recompute_ms"] < found.points[0]["recompute_high_ms"]
 
 
+def test_what_times_assume_is_said():
+    """A V100 has no units for bfloat16."""
+    step = tidemark.native("toy-gpt", batch=2, dtype="bfloat16", target="cuda")
+    note = "products in bfloat16 are priced at the rate of float32: the device has no figure for them"
+    for found in (tidemark.plan(step, "90%", "v100"), tidemark.frontier(step, "v100", budgets=2), tidemark.price(step, "v100")):
+        assert found.notes == [note]
+    assert tidemark.plan(step, "90%", "a100").notes == []
+
+
 def test_what_has_no_price_is_listed(tmp_path):
     """relu reads and writes 128 bytes each; an op that nobody knows moves as many."""
     text = (Path(__file__).parents[2] / "examples/steps/two_layer_mlp.step.jsonl").read_text()

@@ -3,8 +3,8 @@
 import functools
 import json
 import os
-import pathlib
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -195,8 +195,10 @@ def test_module_info_knows_a_module_that_is_called_twice():
 def test_module_info_refuses_what_it_does_not_know(toy):
     with pytest.raises(tidemark.Error, match='the device is not known; .* got "tpu"'):
         tidemark.module_info(toy, device="tpu")
-    with pytest.raises(tidemark.Error, match='expected one of reference-m, reference-b, reference-n, got "guess"'):
+    with pytest.raises(tidemark.Error, match="expected one of tidemark, reference-m, reference-b, reference-n, got 'guess'"):
         tidemark.module_info(toy, cost="guess")
+    with pytest.raises(tidemark.Error, match="nothing of the step is on this device; .* got \"gpu9\""):
+        tidemark.module_info(toy, on="gpu9")
 
 
 def test_attribution_after_each_phase():
@@ -266,7 +268,7 @@ def test_the_published_ratios(toy):
 
 def test_the_published_ratios_on_the_command_line(toy, tmp_path):
     """The same by `tidemark plan --method milp`, with PyTorch's times and rules instead of our own."""
-    root = pathlib.Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[2]
     path = tmp_path / "toy.step.jsonl"
     toy.save(path)
 
@@ -326,3 +328,39 @@ def test_exported_statistics_are_read_by_both(tmp_path):
     own, read = ilp_utils.parse_module_info(info), ilp_utils.parse_module_info(json.loads(file.read_text()))
     assert any(node["tradeoff_curve"] for node in own.nodes)
     assert [node["tradeoff_curve"] for node in own.nodes] == [node["tradeoff_curve"] for node in read.nodes]
+
+
+def test_what_has_no_price_is_kept(tmp_path):
+    """A gelu that nobody knows is not given up for nothing: the curve is that of `tidemark sac --export`."""
+    path = tmp_path / "unknown.step.jsonl"
+    tidemark.native("toy-gpt", batch=2, target="cuda").save(path)
+    path.write_text(path.read_text().replace('"aten.gelu.default"', '"mine.magic.default"'))
+    step = tidemark.Step.load(path)
+    info = tidemark.module_info(step, cost="tidemark", device="t4")
+    command = [Path(__file__).parents[2] / "build/tidemark", "sac", path, "--device", "t4", "--module", "layers.0", "--export", tmp_path / "e.json"]
+    subprocess.run(command, check=True, capture_output=True)
+    exported = {stats["fqn"]: stats["tradeoff_curve"] for stats in json.loads((tmp_path / "e.json").read_text())["mod_stats"]}
+    curves = {stats["fqn"]: stats["tradeoff_curve"] for stats in info["mod_stats"]}
+    assert curves.keys() == exported.keys()
+    for name, curve in curves.items():
+        assert list(curve.values()) == pytest.approx(list(exported[name].values()), rel=1e-9), name
+        assert not any(y == 0 for x, y in curve.items() if 0.01 < x < 1), name
+
+
+def test_by_line_b_a_module_without_backward_has_no_gradients():
+    """A frozen layer whose input needs none: 4 * (8 * 8 + 8) bytes of parameters, and of gradients only by line M."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
+    model[0].requires_grad_(False)
+    optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1)
+    x = torch.zeros(2, 8)
+
+    def train():
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+
+    step = tidemark.capture(train, model, optimizer, mode="fake", workspace=False)
+    for cost, frozen in ("reference-m", 288), ("reference-b", 0):
+        stats = {s["fqn"]: s for s in tidemark.module_info(step, cost=cost, device="h100-sxm")["mod_stats"]}
+        assert stats["Sequential.0"]["param_per_module"] == 288
+        assert (stats["Sequential.0"]["grad_per_module"], stats["Sequential.1"]["grad_per_module"]) == (frozen, 288)

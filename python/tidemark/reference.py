@@ -6,8 +6,9 @@ import json
 import re
 from collections import OrderedDict
 
-from ._core import Step, module_info_json, price, reference_times, reference_tracker
+from ._core import Error, Step, module_info_json, price, reference_times, reference_tracker
 
+_COSTS = ("tidemark", "reference-m", "reference-b", "reference-n")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -66,17 +67,27 @@ def module_info(
     device: str = "a100-80-pcie",
     on: str = "",
     counts_stale: bool = False,
+    ranks: int = 1,
+    ranks_per_node: int = 0,
 ) -> dict:
     """The `ModuleInfo` of torch.distributed._tools.ilp_utils: what its `parse_module_info` and `sac_milp` take.
 
     `cost` is one of PyTorch's estimators ("reference-m", "reference-b", "reference-n") and `device` one that it knows,
-    or any other by name, alias or the path of a device file, whose own figures are then put into its formula; its rules for operators and trade-offs are taken with it. "tidemark" is the cost model of `tidemark.price`, with rules of its own. Only storages on the device `on` count, unless it is empty.
+    or any other by name, alias or the path of a device file, whose own figures are then put into its formula; its rules for operators and trade-offs are taken with it. "tidemark" is the cost model of `tidemark.price`, with rules of its own: `ranks` and `ranks_per_node` as there, and ops
+    without a price are kept. Only storages on the device `on` count, unless it is empty.
 
     >>> graph = torch.distributed._tools.ilp_utils.parse_module_info(tidemark.module_info(step))
     """
+    if cost not in _COSTS:
+        raise Error(f"cost: there is no such model; expected one of {', '.join(_COSTS)}, got {cost!r}")
+    unpriced: list[bool] = []
+    if cost == "tidemark":
+        ops = price(step, device, ranks=ranks, ranks_per_node=ranks_per_node).ops
+        times, unpriced = ops["ms"], [source == "unpriced" for source in ops["source"]]
+    else:
+        times = reference_times(step, cost, device)
     rules = {"tidemark": "tidemark", "reference-b": "reference-b"}.get(cost, "reference-m")
-    times = price(step, device).ops["ms"] if cost == "tidemark" else reference_times(step, cost, device)
-    info = json.loads(module_info_json(step, times, rules, on, counts_stale))
+    info = json.loads(module_info_json(step, times, rules, on, counts_stale, unpriced))
     for stats in info["mod_stats"]:
         stats["tradeoff_curve"] = OrderedDict((float(x), y) for x, y in stats["tradeoff_curve"].items())
     return info

@@ -119,3 +119,15 @@ def test_each_call_of_a_module(cli):
     assert first["operators"][0]["op"] < second["operators"][0]["op"]
     assert first["total_bytes"] == second["total_bytes"]
     assert "  call 1 of 2; --call shows another\n" in cli(*arguments).stdout
+
+
+def test_what_changes_buffers_can_be_run_again(cli):
+    """Batch norm changes its statistics, which whoever runs it again restores; its result, which a relu changes in place, cannot
+    be saved. So both always run again, and nothing of the block never does."""
+    data = cli.json("sac", "resnet18", "--device", "t4", "--batch", "2", "--module", "layer1.0")
+    names = [operator["name"] for operator in data["operators"]]
+    norms = [i for i, name in enumerate(names) if name == "native_batch_norm"]
+    assert len(norms) == 2 and data["operators"][norms[0]]["changes"] is None
+    assert data["stored"] == []
+    assert norms[0] in data["recomputed"]
+    assert names[norms[0] + 1] == "relu_" and norms[0] + 1 in data["recomputed"]

@@ -34,6 +34,12 @@ TEST(Collective, NodesAreJoinedBySlowerLinks) {
   EXPECT_NEAR(collective_s(Collective::kAllToAll, 4'000'000, topology(4, 2)), 21.021e-3, 1e-12);
 }
 
+// Nothing twice up and down a tree of eight: three messages of latency each way.
+TEST(Collective, ABarrierIsAnAllReduceOfNothing) {
+  const Topology eight{.ranks = 8, .ranks_per_node = 8, .within = {2e-6, 1e9}, .between = {}};
+  EXPECT_NEAR(collective_s(Collective::kBarrier, 4, eight), 2 * 3 * 2e-6, 1e-12);
+}
+
 TEST(Collective, OneRankHasNobodyToTalkTo) {
   EXPECT_EQ(collective_s(Collective::kAllReduce, 1'000'000, topology(1, 1)), 0);
 }

@@ -164,6 +164,26 @@ TEST(Machine, ReproducesTheProbe) {
   EXPECT_NEAR(kernel_ms, 8.357, 0.01);
 }
 
+// The probe walks along long rows, which cost a part of the rate; a product that does not is no faster than the peak.
+TEST(Machine, NoProductIsFasterThanThePeak) {
+  for (const device::Device& device : device::built_in_devices()) {
+    const Machine machine = make_machine(device);
+    for (std::size_t i = 0; i < device::kPrecisionNames.size(); ++i) {
+      const auto precision = static_cast<device::Precision>(i);
+      if (!device.peak(precision)) continue;
+      for (const std::int64_t size : {512, 2048, 4096, 16384}) {
+        for (const Family family : {Family::kMatmul, Family::kBatched}) {
+          const Work work = product_work(family, 1, size, size, size, precision, 4);
+          const double seconds = static_cast<double>(op_time(work, machine).total_ps) * 1e-12;
+          EXPECT_LE(static_cast<double>(work.flops) / seconds,
+                    static_cast<double>(device.product_peak(precision)->value))
+              << device.name << " " << device::kPrecisionNames[i] << " " << size;
+        }
+      }
+    }
+  }
+}
+
 TEST(Machine, EveryBuiltInDeviceHasARateForEveryPrecision) {
   for (const device::Device& device : device::built_in_devices()) {
     const Machine machine = make_machine(device);

@@ -204,6 +204,25 @@ TEST(PricedOps, CollectivesCountTheLargerSide) {
   EXPECT_NEAR(static_cast<double>(two.ops[0].total_ps) * 1e-6, 10 + 3 * (3 + 2e6 / 450e3) + 10 + 1e6 / 50e3, 1e-3);
 }
 
+// To one rank and from one: a reduce is a broadcast backwards, a gather and a scatter move a piece for each of the
+// others, and a barrier nothing, both ways. 8 MB on an H100, 3 us and 450 GB/s; 10 us for the launch.
+TEST(PricedOps, CollectivesOfOneRankTakePartners) {
+  const auto us = [](const char* name, std::int64_t ranks) {
+    test::TinyProgram p;
+    p.device = "cuda";
+    const TensorId x = p.resident(Role::kInput, 8'000'000);
+    p.pass(PassKind::kForward);
+    p.op(name, {x}, 8'000'000, OpFlag::kCollective);
+    return static_cast<double>(price_step(p.finish(), h100(), {.ranks = ranks}).ops[0].total_ps) * 1e-6;
+  };
+  EXPECT_NEAR(us("c10d.reduce_.default", 8), 10 + 7 * 3 + 8e6 / 450e3, 1e-3);
+  EXPECT_EQ(us("c10d.reduce_.default", 8), us("c10d.broadcast_.default", 8));
+  EXPECT_NEAR(us("c10d.gather_.default", 8), 10 + 7 * (3 + 1e6 / 450e3), 1e-3);
+  EXPECT_EQ(us("c10d.scatter_.default", 8), us("c10d.gather_.default", 8));
+  EXPECT_NEAR(us("c10d.barrier.default", 8), 10 + 2 * 3 * 3, 1e-3);
+  EXPECT_NEAR(us("c10d.send.default", 8), 10 + 3 + 8e6 / 450e3, 1e-3);
+}
+
 // Checkpoints that the step was recorded with cost what planned ones do: each region and its random state, where its
 // recompute begins. It is the host's time, and on a CPU the step's.
 TEST(PricedOps, RecordedCheckpointsHaveTheirPrice) {
@@ -281,6 +300,7 @@ TEST(PricedOps, CausalAttentionSkipsHalf) {
   const std::int64_t all_ps = op_time(work, machine).compute_ps;
   work.skipped_flops = work.flops / 4;
   EXPECT_NEAR(static_cast<double>(op_time(work, machine).compute_ps), 0.75 * static_cast<double>(all_ps), 2);
+  EXPECT_EQ(op_time(work, machine).flops, work.flops / 4 * 3);  // what is not computed is not carried out
 }
 
 // A convolution over an empty batch launches nothing but itself: no plan is tried, nothing is transformed.
@@ -304,7 +324,15 @@ TEST(PricedOps, WhatIsAssumedIsSaid) {
   ASSERT_EQ(price_step(step, h100()).notes.size(), 1u);
   EXPECT_EQ(price_step(step, h100()).notes[0],
             "1 collective is priced as on one device, where nothing is sent: say how many ranks take part");
-  EXPECT_TRUE(price_step(step, h100(), {.ranks = 2}).notes.empty());
+  EXPECT_EQ(price_step(step, h100(), {.ranks = 2}).notes,
+            std::vector<std::string>{"collectives are priced for 2 ranks; assumed: the latency of nvlink4"});
+  EXPECT_EQ(price_step(step, h100(), {.ranks = 16, .ranks_per_node = 8}).notes,
+            std::vector<std::string>{
+                "collectives are priced for 16 ranks, 8 in a node; assumed: the latency of nvlink4, the rate of "
+                "infiniband-ndr, the latency of infiniband-ndr"});
+  device::Device mine = h100();  // whose links somebody measured
+  for (device::Source& source : mine.sources) source.text = "measured";
+  EXPECT_TRUE(price_step(step, mine, {.ranks = 16, .ranks_per_node = 8}).notes.empty());
   for (const auto& [dtype, note] :
        {std::pair(DType::kBFloat16,
                   "products in bfloat16 are priced at the rate of float32: the device has no figure for them"),
@@ -360,6 +388,29 @@ TEST(PricedOps, UtilisationIsOfTheRateThatIsPriced) {
   EXPECT_NEAR(model_flops_utilisation(cost, h100()), 0.5, 1e-9);
   cost.flops_by_precision[static_cast<std::size_t>(Precision::kFloat32)] = h100().peak(Precision::kFloat32)->value / 4;
   EXPECT_NEAR(model_flops_utilisation(cost, h100()), 0.75, 1e-9);
+}
+
+// A 3 x 3 convolution of 64 channels over 64 images of 56 x 56 on a V100 in float32: Winograd's 36 products over 14 x
+// 14 patches instead of 9 multiplications for each pixel of the result, 36 / (9 * 16) of the FLOPs. It can be above 100
+// % of the peak by the model's FLOPs, never by those carried out.
+TEST(PricedOps, HardwareUtilisationIsOfWhatIsCarriedOut) {
+  Work work;
+  work.family = Family::kConvolution;
+  work.m = 64LL * 56 * 56;
+  work.n = 64;
+  work.k = 64LL * 9;
+  work.flops = 2 * work.m * work.n * work.k;
+  work.bytes = 4 * (2 * work.m * 64 + work.n * work.k);
+  work.winograd_tiles = 64LL * 14 * 14;
+  const Time time = op_time(work, make_machine(device::find_device("v100")));
+  EXPECT_EQ(time.flops, work.flops / 4);
+  StepCost cost;
+  cost.step_ps = 1'000'000'000'000;
+  const device::Device device = h100();
+  cost.flops_by_precision[static_cast<std::size_t>(Precision::kBFloat16)] = 989'400'000'000'000;
+  cost.executed_by_precision[static_cast<std::size_t>(Precision::kBFloat16)] = 989'400'000'000'000 / 4;
+  EXPECT_NEAR(model_flops_utilisation(cost, device), 1, 1e-9);
+  EXPECT_NEAR(hardware_flops_utilisation(cost, device), 0.25, 1e-9);
 }
 
 // Ten ops of 1e18 ps each are more than 2^63: refused, never wrapped.

@@ -41,7 +41,19 @@ TEST(ModuleGraph, AModuleThatAnotherOneCallsStaysBelowItsOwner) {
   EXPECT_FALSE(graph.is_submodule(3, 1));
 }
 
+// The root calls M.p.c, and then M.p, which calls it once more.
+TEST(ModuleGraph, AModuleThatRunsBeforeItsOwnerStaysBelowIt) {
+  const ModuleGraph graph = build_module_graph(info_of({"M", "M.p.c", "M.p"}, {"M.p.c", "M.p", "M"}));
+  ASSERT_EQ(graph.nodes.size(), 3u);
+  EXPECT_EQ(graph.nodes[1].stats.fqn, "M.p");
+  EXPECT_EQ(graph.nodes[1].parent, 0u);
+  EXPECT_EQ(graph.nodes[2].stats.fqn, "M.p.c");
+  EXPECT_EQ(graph.nodes[2].parent, 1u);
+  EXPECT_EQ(graph.nodes[1].last_descendant, 2u);
+}
+
 TEST(ModuleGraph, RefusesOrdersThatDoNotFit) {
+  EXPECT_THROW(build_module_graph(info_of({"M.a", "M"}, {"M.a", "M"})), Error);  // no root to begin with
   EXPECT_THROW(build_module_graph(info_of({"M", "M.a"}, {"M"})), Error);
   EXPECT_THROW(build_module_graph(info_of({"M", "M.a"}, {"M", "M"})), Error);
   EXPECT_THROW(build_module_graph(info_of({"M", "N.a"}, {"N.a", "M"})), Error);

@@ -13,9 +13,6 @@ namespace {
 
 using cost::ReferenceLine;
 
-constexpr std::int64_t kHidden = 8 * 1024 * 768 * 4;
-constexpr std::int64_t kLogits = std::int64_t{8} * 1024 * 8192 * 4;
-
 step::CallId call_of(const step::Step& step, std::string_view fqn) {
   for (std::uint32_t i = 0; i < step.tables().calls.size(); ++i)
     if (step.fqn(step.tables().calls[i].module) == fqn) return step::CallId(i);
@@ -125,15 +122,14 @@ TEST(Published, TheBaseline) {
     EXPECT_EQ(node.stats.sac_bytes, 491'258'880) << node.stats.fqn;
   }
   const Baseline baseline = reference_baseline(graph);
-  EXPECT_EQ(baseline.peak_bytes, 2'315'453'440);  // published with the logits of the step before: 268,435,456 more
-  EXPECT_EQ(baseline.peak_bytes + kLogits, 2'583'888'896);
+  EXPECT_EQ(baseline.peak_bytes, 2'315'453'440);
+  // Published with the logits of the step before, which this step does not hold: python/tests/test_reference.py.
   // The sum of forward and backward without the reads that the estimator charges for asking a tensor's device.
   EXPECT_NEAR(root.forward_ms, 24.199, 1e-3);
   EXPECT_NEAR(root.backward_ms, 49.801, 1e-3);
 }
 
-// Our own rules: what the block returns costs nothing to keep, whichever op made it; the frontier is never above the
-// greedy order's curve.
+// Our own rules: what the block returns costs nothing to keep, whichever op made it.
 TEST(Published, OurRulesAgreeWhereTheEstimatorGuessesRight) {
   const Block block = block_on(ReferenceLine::kM, "a100-80-pcie", Rules::kTidemark);
   EXPECT_EQ(block.operators.total_bytes, 491'258'880);
@@ -141,7 +137,6 @@ TEST(Published, OurRulesAgreeWhereTheEstimatorGuessesRight) {
   std::int64_t groups_bytes = 0;
   for (const Candidate& candidate : block.order.candidates) groups_bytes += candidate.bytes;
   EXPECT_EQ(groups_bytes, 491'258'880);
-  EXPECT_EQ(kHidden, 25'165'824);
 }
 
 }  // namespace

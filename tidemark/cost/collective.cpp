@@ -52,6 +52,7 @@ double on_one_level(Collective kind, double bytes, double n, const LinkClass& li
       return ring_pass(bytes, n, link);
     case Collective::kBroadcast:
       return std::min(tree_pass(bytes, n, link), link.latency_s * (n - 1) + bytes / link.bytes_per_s);
+    case Collective::kBarrier:
     case Collective::kSend:
       break;
   }
@@ -71,6 +72,7 @@ Topology topology_of(const Machine& machine, std::int64_t ranks, std::int64_t ra
 
 double collective_s(Collective kind, std::int64_t bytes, const Topology& topology) {
   check(topology, bytes);
+  if (kind == Collective::kBarrier) return collective_s(Collective::kAllReduce, 0, topology);
   const auto size = static_cast<double>(bytes);
   const auto local = static_cast<double>(topology.ranks_per_node);
   const std::int64_t node_count = topology.ranks / topology.ranks_per_node;  // without remainder: checked above

@@ -10,9 +10,17 @@ namespace tidemark::cost {
 
 // What devices do together. Bytes are those of the larger side: the input of a reduce-scatter, the output of an
 // all-gather.
-enum class Collective : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kAllToAll, kSend };
-inline constexpr std::array<std::string_view, 6> kCollectiveNames = {"all_reduce", "all_gather", "reduce_scatter",
-                                                                     "broadcast",  "all_to_all", "send"};
+enum class Collective : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,  // and a reduce to one rank, which is the same backwards
+  kAllToAll,   // and a gather to one rank or a scatter from one, whose links carry a piece for each other rank
+  kBarrier,    // nothing, to and from everybody
+  kSend,
+};
+inline constexpr std::array<std::string_view, 7> kCollectiveNames = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "barrier", "send"};
 
 // A class of links: what a message costs at least, and a byte more.
 struct LinkClass {

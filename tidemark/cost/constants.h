@@ -87,6 +87,10 @@ struct Constants {
 
   // What a call costs the host, in microseconds, in eager PyTorch 2.1; the smallest times of the data.
   std::array<double, kFamilyCount> host_us = {7, 58, 26, 100, 60, 34, 47, 25, 60, 30};
+  // From how much of that to how much: a small pointwise op takes 7 us from call to call on a host of 2026 (FlagGems,
+  // issue 4812), and a relu 53 us on the slowest host of the data, that of the P100.
+  double host_least = 7.0 / 25;
+  double host_most = 53.0 / 25;
 
   // What a checkpointed region costs the host beside the ops it runs again: once, for each save in it, and for keeping
   // the random state. Measured as `tidemark.calibrate` does, with cold caches, torch 2.13 on one thread of a shared
@@ -102,6 +106,9 @@ struct Constants {
   std::array<double, kFamilyCount> error = {0, 0.14, 0.21, 0.30, 0.40, 0.18, 0.10, 0.10, 0.50, 0};
   // The same where nothing was fitted: on a CPU without a table, and far above the sizes that a table has. Assumed.
   double guess_error = 0.5;
+  // How far off measured times may be in another run: steps of five models of 10 M parameters by tables of their own
+  // were off by up to 10.8 %, one thread of a shared CPU, November 2026 (docs/limitations.md).
+  double measured_error = 0.11;
   // A reasonable guess for unpriced ops is between nothing and this many times what launching them and moving
   // their bytes takes.
   double unpriced_factor = 10;

@@ -112,8 +112,9 @@ Machine make_machine(const Device& device, const Constants& constants) {
     const auto& achieved = device.achieved_permille[from];
     const double part = achieved ? static_cast<double>(achieved->value) / 1000
                                  : assumed_part(device, machine.generation, rate.unit, precision, peak, constants);
-    const bool is_wider = from != i && static_cast<Precision>(i) == Precision::kFloat64;
-    rate.flops_per_s = rate_from_probe(machine, precision, part * peak) / (is_wider ? 2 : 1);
+    const double slower = from != i && static_cast<Precision>(i) == Precision::kFloat64 ? 2 : 1;
+    rate.flops_per_s = rate_from_probe(machine, precision, part * peak) / slower;
+    rate.peak_flops_per_s = std::max(1.0, part) * peak / slower;
   }
   return machine;
 }

@@ -18,6 +18,7 @@ enum class Unit : std::uint8_t {
 struct Rate {
   double flops_per_s = 0;  // that a large product reaches before tiles, waves and traffic cost their part
   Unit unit = Unit::kPlain;
+  double peak_flops_per_s = 0;  // that none exceeds: what is listed, or was measured if that is more; 0: not known
 };
 
 // A device with the constants worked into it: what op_time needs, computed once.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -72,13 +73,28 @@ double weighted_quantile(const std::vector<Ratio>& ratios, double part) {
 struct Middle {
   double value = 1;
   double error = 0;  // half of the distance between the quartiles, as a part of it
+  double count = 0;  // how many equal weights would say as much
+
+  // What is left of an error that was open before.
+  double error_after(double open) const { return std::max(error, open / std::sqrt(std::max(1.0, count))); }
 };
+
+// How many values of equal weight are worth as much as these (Kish).
+double worth_of(const std::vector<Ratio>& ratios) {
+  double sum = 0;
+  double squares = 0;
+  for (const Ratio& ratio : ratios) {
+    sum += ratio.weight;
+    squares += ratio.weight * ratio.weight;
+  }
+  return squares > 0 ? sum * sum / squares : 0;
+}
 
 Middle middle_of(std::vector<Ratio> ratios) {
   std::sort(ratios.begin(), ratios.end(), [](const Ratio& a, const Ratio& b) { return a.value < b.value; });
   const double median = weighted_quantile(ratios, 0.5);
   const double spread = (weighted_quantile(ratios, 0.75) - weighted_quantile(ratios, 0.25)) / 2;
-  return {median, median > 0 ? spread / median : 0};
+  return {median, median > 0 ? spread / median : 0, worth_of(ratios)};
 }
 
 bool is_work(Family family) {
@@ -98,6 +114,7 @@ class Fitter {
 
   TableFit run(const Machine& machine, const step::Step& step, const step::OpKinds& kinds) {
     TableFit fit{machine, std::vector<NameFit>(step.tables().strings.size())};
+    open_error_ = machine.error;
     fit_views(fit.machine);
     find_points(fit.machine);
     fit_launch(fit.machine);
@@ -116,7 +133,11 @@ class Fitter {
     std::vector<Ratio> views;
     for (const Lesson& lesson : lessons_)
       if (lesson.work.family == Family::kFree) views.push_back({static_cast<double>(lesson.time_ps), 1});
-    if (!views.empty()) machine.view_s = middle_of(std::move(views)).value / kPsPerS;
+    if (views.empty()) return;
+    const Middle middle = middle_of(std::move(views));
+    machine.view_s = middle.value / kPsPerS;
+    const auto at = static_cast<std::size_t>(Family::kFree);
+    machine.error[at] = middle.error_after(machine.error[at]);
   }
 
   void find_points(const Machine& machine) {
@@ -163,7 +184,7 @@ class Fitter {
     most_own_ps_[family] = most_of(ratios);
     const Middle middle = middle_of(std::move(ratios));
     machine.scale[family] = middle.value;
-    machine.error[family] = std::max(machine.constants.error[family], middle.error);
+    machine.error[family] = std::max(machine.constants.error[family], middle.error_after(open_error_[family]));
   }
 
   NameFit fit_name(const Machine& machine, std::string_view name, Family family) const {
@@ -176,7 +197,7 @@ class Fitter {
       fit.most_own_ps = most_of(ratios);
       const Middle middle = middle_of(std::move(ratios));
       fit.scale = middle.value / machine.scale[at];
-      fit.error = std::max(machine.constants.error[at], middle.error);
+      fit.error = std::max(machine.constants.error[at], middle.error_after(open_error_[at]));
     }
     std::vector<Ratio> launches;
     for (const Point& point : found->second)
@@ -190,6 +211,7 @@ class Fitter {
   std::vector<Point> points_;
   double launch_ps_ = 0;
   std::array<double, kFamilyCount> most_own_ps_ = {};
+  std::array<double, kFamilyCount> open_error_ = {};  // without the table
   std::unordered_map<std::string_view, std::vector<Point>> of_name_;
 };
 
@@ -259,6 +281,10 @@ Around op_overhead(const device::Device& device, step::PassKind pass, bool is_vi
 
 Around pass_overhead(const device::Device& device, step::PassKind pass) {
   return around_of(overhead_row(device, "pass", pass));
+}
+
+Around parameter_overhead(const device::Device& device) {
+  return around_of(overhead_row(device, "parameter", step::PassKind::kOptimizer));
 }
 
 const device::MeasuredOp* measured_row(const device::Device& device, std::string_view key) {

@@ -34,9 +34,11 @@ struct Around {
 };
 
 // What an op, or a view, costs beside itself in such a pass. Tables of older versions have none for views, which then
-// count as ops. And what each pass costs beside all of them: older tables have nothing.
+// count as ops. And what each pass costs beside all of them, and an optimizer for each parameter that it goes through:
+// older tables have nothing.
 Around op_overhead(const device::Device& device, step::PassKind pass, bool is_view);
 Around pass_overhead(const device::Device& device, step::PassKind pass);
+Around parameter_overhead(const device::Device& device);
 
 // What a table says about ops of one name that are not in it.
 struct NameFit {
@@ -60,7 +62,7 @@ struct TableFit {
 //   only rows that are modelled to take several launches say something here.
 // - An op whose name has such rows is scaled by theirs, and its launch is what its small rows took beyond that.
 // - How far off that may be: half of the distance between the quartiles of what it is the median of, and no less than
-//   the error of the family.
+//   the error of the family, nor than what was open before over the root of how many rows there are, by their weights.
 // Requires: `rows` is join_measured(step, kinds, device). Throws: Error that names the row whose words cannot be read.
 TableFit fit_to_table(const Machine& machine, const step::Step& step, const step::OpKinds& kinds,
                       const std::vector<std::uint32_t>& rows, const device::Device& device);

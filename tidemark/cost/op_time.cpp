@@ -50,17 +50,18 @@ struct Parts {
   double compute_s = 0;
   double memory_s = 0;
   double both_s = 0;
+  std::int64_t flops = 0;
 };
 
 Parts vector_parts(double flops, double bytes, const Machine& machine) {
   const double compute = flops / machine.vector_flops_per_s;
   const double memory = bytes / machine.stream_bytes_per_s;
-  return {compute, memory, std::max(compute, memory) + machine.constants.overlap_stream * std::min(compute, memory)};
+  return {compute, memory, std::max(compute, memory) + machine.constants.overlap_stream * std::min(compute, memory), 0};
 }
 
 Parts product_parts(const Work& work, const Machine& machine, double part_of_rate) {
   const ProductTime time = product_time(work, machine, machine.rate(work.precision).flops_per_s * part_of_rate);
-  return {time.compute_s, time.memory_s, time.both_s};
+  return {time.compute_s, time.memory_s, time.both_s, work.flops};
 }
 
 Parts attention_parts(Work work, const Machine& machine) {
@@ -154,6 +155,7 @@ Time op_time(const Work& work, const Machine& machine) {
     return time;
   }
   const Parts parts = parts_of(work, machine);
+  time.flops = parts.flops;
   const double scale = machine.scale[family];
   time.compute_ps = ps(parts.compute_s * scale);
   time.memory_ps = ps(parts.memory_s * scale);

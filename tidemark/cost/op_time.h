@@ -28,6 +28,7 @@ struct Time {
   std::int64_t total_ps = 0;
   std::int64_t host_ps = 0;
   std::int64_t spread_ps = 0;  // how far off total_ps may be, either way
+  std::int64_t flops = 0;      // that kernels carry out: fewer than are counted where a method does with fewer
   TimeSource source = TimeSource::kModelled;
 
   friend bool operator==(const Time&, const Time&) = default;

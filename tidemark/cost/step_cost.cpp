@@ -40,13 +40,15 @@ std::int64_t ps_from_double(double ps) {
 // families are independent.
 class Adder {
  public:
-  explicit Adder(double unpriced_factor) : unpriced_factor_(unpriced_factor) {}
+  Adder(double unpriced_factor, double measured_error)
+      : unpriced_factor_(unpriced_factor), measured_error_(measured_error) {}
 
   void add(const Time& time, Family family, std::int64_t bytes) {
     add_to(total_.time_ps, time.total_ps);
     switch (time.source) {
       case TimeSource::kMeasured:
         add_to(total_.measured_ps, time.total_ps);
+        measured_ += static_cast<double>(time.total_ps);
         measured_spread_ += static_cast<double>(time.spread_ps);
         break;
       case TimeSource::kModelled:
@@ -67,6 +69,7 @@ class Adder {
   void add_pass(const Around& around) {
     add_to(total_.time_ps, around.time_ps);
     add_to(total_.measured_ps, around.time_ps);
+    measured_ += static_cast<double>(around.time_ps);
     measured_spread_ += static_cast<double>(around.spread_ps);
   }
 
@@ -78,7 +81,8 @@ class Adder {
   }
 
   Total finish() {
-    double square = measured_spread_ * measured_spread_ + region_spread_ * region_spread_;
+    const double measured_spread = std::max(measured_spread_, measured_error_ * measured_);
+    double square = measured_spread * measured_spread + region_spread_ * region_spread_;
     for (const double spread : spread_) square += spread * spread;
     const double spread = std::sqrt(square);
     const auto time = static_cast<double>(total_.time_ps);
@@ -89,8 +93,10 @@ class Adder {
 
  private:
   double unpriced_factor_;
+  double measured_error_;
   Total total_;
   std::array<double, kFamilyCount> spread_ = {};
+  double measured_ = 0;  // of ops and passes
   double measured_spread_ = 0;
   double region_spread_ = 0;
 };
@@ -102,20 +108,18 @@ struct PassTimes {
   std::int64_t unpriced_least_ps = 0;
 };
 
-// The ends of max(device, host) when both are as far off as `total` is, and what has no price takes from nothing to
-// `unpriced_factor` times its least. The errors of families were taken from single calls, in which the host has its
-// part.
-Interval overlapped(const PassTimes& pass, const Total& total, double unpriced_factor) {
+// The ends of max(device, host), each as far off as it may be: the device as far as `total`, with what has no price
+// from nothing to `unpriced_factor` times its least; the host, whose speed is assumed, as far as hosts are apart.
+Interval overlapped(const PassTimes& pass, const Total& total, const Constants& constants) {
   const double time = std::max(1.0, static_cast<double>(total.time_ps));
-  const double open = unpriced_factor * static_cast<double>(total.unpriced_least_ps);
+  const double open = constants.unpriced_factor * static_cast<double>(total.unpriced_least_ps);
   const auto device = static_cast<double>(pass.device_ps);
   const auto host = static_cast<double>(pass.host_ps);
   const double low = static_cast<double>(total.low_ps) / time;
   const double high = std::max(0.0, static_cast<double>(total.high_ps) - open) / time;
-  const double more = unpriced_factor * static_cast<double>(pass.unpriced_least_ps);
-  // Where nothing has a price there is nothing to tell the host's error from.
-  if (total.time_ps == 0) return {pass.host_ps, ps_from_double(std::max(more, host))};
-  return {ps_from_double(low * std::max(device, host)), ps_from_double(std::max(device * high + more, host * high))};
+  const double more = constants.unpriced_factor * static_cast<double>(pass.unpriced_least_ps);
+  return {ps_from_double(std::max(device * low, host * constants.host_least)),
+          ps_from_double(std::max(device * high + more, host * constants.host_most))};
 }
 
 void add_to(Interval& sum, const Interval& more) {
@@ -151,7 +155,9 @@ Collective collective_named(std::string_view name) {
   if (has("reduce_scatter")) return Collective::kReduceScatter;
   if (has("allgather") || has("all_gather")) return Collective::kAllGather;
   if (has("alltoall") || has("all_to_all")) return Collective::kAllToAll;
-  return has("broadcast") ? Collective::kBroadcast : Collective::kSend;
+  if (has("broadcast") || has("reduce")) return Collective::kBroadcast;
+  if (has("gather") || has("scatter")) return Collective::kAllToAll;
+  return has("barrier") ? Collective::kBarrier : Collective::kSend;
 }
 
 // Whole steps are of one kind of op after another, so each op is priced as it comes.
@@ -179,6 +185,7 @@ class Pricer {
     }
     price_regions();
     cost_.unpriced_factor = options_.constants.unpriced_factor;
+    cost_.measured_error = options_.constants.measured_error;
     add_up();
     add_notes();
     return std::move(cost_);
@@ -212,9 +219,10 @@ class Pricer {
     if (!is_host_.empty() && is_host_[at]) work.family = Family::kFree;
     cost_.family.push_back(work.family);
     cost_.bytes.push_back(work.bytes);
-    if (step_[op.pass].kind != PassKind::kRecompute)
-      add_to(cost_.flops_by_precision[static_cast<std::size_t>(priced_precision(work))], work.flops);
+    const auto precision = static_cast<std::size_t>(priced_precision(work));
+    if (step_[op.pass].kind != PassKind::kRecompute) add_to(cost_.flops_by_precision[precision], work.flops);
     cost_.ops.push_back(work.family == Family::kCollective ? collective_time(op, work) : time_of(work));
+    add_to(cost_.executed_by_precision[precision], cost_.ops.back().flops);
   }
 
   // Equal layers ask for the same work again and again.
@@ -277,7 +285,9 @@ class Pricer {
       const std::int64_t view_ps = ps_from_double(machine_.view_s * kPsPerS) + around.time_ps;
       if (view_ps == 0) return;
       time.launch_ps = time.total_ps = view_ps;
-      time.spread_ps = around.spread_ps;
+      time.spread_ps = ps_from_double(static_cast<double>(view_ps - around.time_ps) *
+                                      machine_.error[static_cast<std::size_t>(Family::kFree)]) +
+                       around.spread_ps;
     } else {
       const auto scaled = [&](std::int64_t ps) {
         return std::min(ps_from_double(static_cast<double>(ps) * fit.scale), kLongestOpPs);
@@ -297,7 +307,7 @@ class Pricer {
   }
 
   void add_up() {
-    Adder all(cost_.unpriced_factor);
+    Adder all(cost_.unpriced_factor, cost_.measured_error);
     std::vector<Adder> passes(kPassKindNames.size(), all);
     std::vector<PassTimes> both(step_.tables().passes.size());
     UnpricedList unpriced(step_);
@@ -324,9 +334,9 @@ class Pricer {
       const auto kind = static_cast<std::size_t>(step_.tables().passes[pass].kind);
       const std::int64_t slower = std::max(both[pass].device_ps, both[pass].host_ps);
       add_to(cost_.pass_ps[kind], slower);
-      add_to(cost_.pass_interval[kind], overlapped(both[pass], cost_.passes[kind], cost_.unpriced_factor));
+      add_to(cost_.pass_interval[kind], overlapped(both[pass], cost_.passes[kind], options_.constants));
       add_to(cost_.step_ps, slower);
-      add_to(cost_.step, overlapped(both[pass], cost_.all, cost_.unpriced_factor));
+      add_to(cost_.step, overlapped(both[pass], cost_.all, options_.constants));
       add_to(cost_.host_ps, both[pass].host_ps);
     }
     check_length();
@@ -335,14 +345,36 @@ class Pricer {
   // What begins and ends a pass, where host and device are one. A loss is part of the forward that it ends.
   void add_pass_overheads(std::vector<PassTimes>& both, Adder& all, std::vector<Adder>& passes) const {
     if (device_.kind != device::DeviceKind::kCpu || device_.measured.empty()) return;
+    const std::vector<double> parameters = parameters_by_pass();
     for (std::size_t i = 0; i < both.size(); ++i) {
       const PassKind kind = step_.tables().passes[i].kind;
       if (kind == PassKind::kLoss || kind == PassKind::kRecompute || both[i].device_ps == 0) continue;
-      const Around around = pass_overhead(device_, kind);
+      Around around = pass_overhead(device_, kind);
+      if (kind == PassKind::kOptimizer) {
+        const Around each = parameter_overhead(device_);
+        add_to(around.time_ps, ps_from_double(parameters[i] * static_cast<double>(each.time_ps)));
+        add_to(around.spread_ps, ps_from_double(parameters[i] * static_cast<double>(each.spread_ps)));
+      }
       add_to(both[i].device_ps, around.time_ps);
       all.add_pass(around);
       passes[static_cast<std::size_t>(kind)].add_pass(around);
     }
+  }
+
+  // How many parameters the ops of each pass touch.
+  std::vector<double> parameters_by_pass() const {
+    const StepTables& t = step_.tables();
+    std::vector<double> counts(t.passes.size(), 0);
+    std::vector<PassId> last(t.storages.size());  // that touched it; ops of a pass follow each other
+    for (const Op& op : t.ops) {
+      for (const TensorId input : step_.inputs(op)) {
+        const StorageId storage = step_[input].storage;
+        if (step_[storage].role != Role::kParameter || last[storage.index()] == op.pass) continue;
+        last[storage.index()] = op.pass;
+        counts[op.pass.index()] += 1;
+      }
+    }
+    return counts;
   }
 
   // Checkpoints of the model's own, which the step was recorded with, each where its recompute begins: the host's time,
@@ -369,6 +401,7 @@ class Pricer {
           fmt::format("{} collective{} priced as on one device, where nothing is sent: say how many "
                       "ranks take part",
                       collectives, collectives == 1 ? " is" : "s are"));
+    if (collectives > 0 && options_.ranks > 1) add_link_note();
     for (std::size_t i = 0; i < cost_.flops_by_precision.size(); ++i) {
       // Float32 is rounded to tf32 where there is such a thing.
       if (cost_.flops_by_precision[i] == 0 || device_.peak_flops[i] ||
@@ -378,6 +411,25 @@ class Pricer {
       cost_.notes.push_back(fmt::format("products in {} are priced at {} of float32: the device has no figure for them",
                                         device::kPrecisionNames[i], is_float64 ? "half of the rate" : "the rate"));
     }
+  }
+
+  // Which figures of the links that the ranks use are nobody's measurement or data sheet.
+  void add_link_note() {
+    std::vector<std::string> assumed;
+    const auto look_at = [&](const device::Link& link) {
+      const auto is_assumed = [&](const device::Figure& figure) {
+        return device_.source_text(figure.source).starts_with("assumed");
+      };
+      if (is_assumed(link.bytes_per_s)) assumed.push_back(fmt::format("the rate of {}", link.kind));
+      if (is_assumed(link.latency_ns)) assumed.push_back(fmt::format("the latency of {}", link.kind));
+    };
+    const bool has_nodes = topology_.ranks > topology_.ranks_per_node;
+    if (topology_.ranks_per_node > 1) look_at(device_.link);
+    if (has_nodes && device_.network) look_at(*device_.network);
+    if (assumed.empty()) return;
+    cost_.notes.push_back(fmt::format("collectives are priced for {} ranks{}; assumed: {}", topology_.ranks,
+                                      has_nodes ? fmt::format(", {} in a node", topology_.ranks_per_node) : "",
+                                      fmt::join(assumed, ", ")));
   }
 
   void check_length() const {
@@ -403,6 +455,20 @@ class Pricer {
   std::vector<std::pair<Work, Time>> recent_;
 };
 
+double utilisation(const FlopsByPrecision& flops, std::int64_t step_ps, const device::Device& device) {
+  if (step_ps <= 0) return 0;
+  double seconds = 0;
+  for (std::size_t i = 0; i < flops.size(); ++i) {
+    // What the device does not have is priced at the rate of float32.
+    const auto precision = static_cast<device::Precision>(i);
+    const bool is_there =
+        precision == device::Precision::kTf32 ? device.rounds_convolutions() : device.peak(precision).has_value();
+    const auto& peak = device.product_peak(is_there ? precision : device::Precision::kFloat32);
+    seconds += static_cast<double>(flops[i]) / static_cast<double>(peak->value);
+  }
+  return seconds * kPsPerS / static_cast<double>(step_ps);
+}
+
 }  // namespace
 
 StepCost price_step(const Step& step, const device::Device& device, const PriceOptions& options) {
@@ -410,21 +476,15 @@ StepCost price_step(const Step& step, const device::Device& device, const PriceO
 }
 
 double model_flops_utilisation(const StepCost& cost, const device::Device& device) {
-  if (cost.step_ps <= 0) return 0;
-  double seconds = 0;
-  for (std::size_t i = 0; i < cost.flops_by_precision.size(); ++i) {
-    // What the device does not have is priced at the rate of float32.
-    const auto precision = static_cast<device::Precision>(i);
-    const bool is_there =
-        precision == device::Precision::kTf32 ? device.rounds_convolutions() : device.peak(precision).has_value();
-    const auto& peak = device.product_peak(is_there ? precision : device::Precision::kFloat32);
-    seconds += static_cast<double>(cost.flops_by_precision[i]) / static_cast<double>(peak->value);
-  }
-  return seconds * kPsPerS / static_cast<double>(cost.step_ps);
+  return utilisation(cost.flops_by_precision, cost.step_ps, device);
+}
+
+double hardware_flops_utilisation(const StepCost& cost, const device::Device& device) {
+  return utilisation(cost.executed_by_precision, cost.step_ps, device);
 }
 
 Total total_of(const StepCost& cost, std::span<const OpId> ops, const RegionCounts& regions) {
-  Adder adder(cost.unpriced_factor);
+  Adder adder(cost.unpriced_factor, cost.measured_error);
   adder.add_regions(regions.regions * cost.region_ps + regions.saves * cost.region_save_ps +
                         regions.random_states * cost.region_rng_ps,
                     cost.is_region_measured, cost.region_error);

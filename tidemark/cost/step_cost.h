@@ -40,6 +40,8 @@ struct UnpricedOp {
   std::int64_t bytes = 0;
 };
 
+using FlopsByPrecision = std::array<std::int64_t, device::kPrecisionNames.size()>;
+
 // What a step costs on a device. The sum of op times is what planners minimise: it is additive, so that leaving out an
 // op saves exactly its time. A whole step takes about `step_ps`: in each pass the device works while the host issues
 // the next ops, and the slower of the two decides.
@@ -59,9 +61,12 @@ struct StepCost {
   std::int64_t region_rng_ps = 0;   // and for keeping the random state
   double region_error = 0;          // how far off these may be, as a part of them
   bool is_region_measured = false;
-  // Without what is run again, by the precision it is priced at.
-  std::array<std::int64_t, device::kPrecisionNames.size()> flops_by_precision = {};
+  // By the precision they are priced at: the model's FLOPs, as PyTorch counts them and without what is run again; and
+  // those that kernels carry out, again or not.
+  FlopsByPrecision flops_by_precision = {};
+  FlopsByPrecision executed_by_precision = {};
   double unpriced_factor = 0;        // for the upper end of totals
+  double measured_error = 0;         // of what was measured, at least
   std::vector<UnpricedOp> unpriced;  // in the order they first appear
   std::vector<std::string> notes;    // what had to be assumed, in words
 
@@ -81,10 +86,14 @@ inline constexpr std::int64_t kLongestStepPs = std::int64_t{1} << 60;
 // when the device has no network and there are several nodes, or when the sum of times is above kLongestStepPs.
 StepCost price_step(const step::Step& step, const device::Device& device, const PriceOptions& options = {});
 
-// The part of the device's listed peak that the step uses: the time that its FLOPs, without what is run again, would
-// take at the listed peaks of the precisions they are priced at, over step_ps. From 0 to 1, but for convolutions and
-// causal attention, whose kernels do with fewer operations than are counted.
+// MFU and HFU, parts of the device's listed peak: the time that FLOPs would take at the listed peaks of the precisions
+// they are priced at, over step_ps.
+// - The model's FLOPs, as PyTorch counts them and without what is run again (PaLM, Chowdhery et al., 2022, appendix B):
+//   what published figures are. Attention counts in full and convolutions as if computed directly, so that kernels
+//   which do with fewer operations (causal attention, Winograd's convolutions) can be above 1.
+// - Those that kernels carry out, again or not: above 1 only on a device that does more than its listed peak.
 double model_flops_utilisation(const StepCost& cost, const device::Device& device);
+double hardware_flops_utilisation(const StepCost& cost, const device::Device& device);
 
 // How many checkpointed regions there are, tensors that autograd saves in them, and random states that are kept.
 struct RegionCounts {

@@ -57,4 +57,10 @@ Json unpriced_json(const step::Step& step, const std::vector<cost::UnpricedOp>& 
   return rows;
 }
 
+std::string notes_text(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += "  note: " + wrap(step::printable(note), 8);
+  return text;
+}
+
 }  // namespace tidemark::report

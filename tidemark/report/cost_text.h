@@ -28,4 +28,7 @@ Json total_json(const cost::Total& total);
 std::string unpriced_text(const step::Step& step, const std::vector<cost::UnpricedOp>& ops, const Style& style);
 Json unpriced_json(const step::Step& step, const std::vector<cost::UnpricedOp>& ops);
 
+// "  note: " and what had to be assumed, one after the other; nothing where nothing had to be. As JSON: the `notes`.
+std::string notes_text(const std::vector<std::string>& notes);
+
 }  // namespace tidemark::report

@@ -282,7 +282,7 @@ std::string plan_text(const PlanReport& report, const Style& style) {
   if (result.own)
     figures.row({"its own model", fmt::format("{} says {}", planner::name_of(report.method), own_text(*result.own))});
   text += figures.text(2);
-  for (const std::string& note : report.cost.notes) text += "  note: " + wrap(note, 8);
+  text += notes_text(report.cost.notes);
   text += advice(report);
   if (!result.plan.units.empty()) {
     text += "\n" + style.heading(result.termination == Termination::kInfeasible ? "the smallest plan checkpoints"

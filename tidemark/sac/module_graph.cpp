@@ -51,16 +51,21 @@ ModuleGraph build_module_graph(const ModuleInfo& info) {
     refuse("orders and modules differ in number", fmt::format("{} names", info.modules.size()),
            fmt::format("{} in pre-order, {} in post-order", info.order.forward_pre.size(),
                        info.order.forward_post.size()));
-  // By pre-order; a module that several others call may come after its parent's end, so numbers follow from the tree.
+  // By pre-order; a module that several others call may come before its parent or after its end, so numbers follow from
+  // the tree.
   std::vector<std::optional<std::uint32_t>> parents;
   std::vector<std::vector<std::uint32_t>> children(info.modules.size());
   Numbers positions;
   for (const std::string& name : info.order.forward_pre) {
     if (!records.contains(name)) refuse_name("the pre-order names a module without statistics", name);
-    const auto position = static_cast<std::uint32_t>(parents.size());
+    const auto position = static_cast<std::uint32_t>(positions.size());
     if (!positions.emplace(name, position).second) refuse_name("the pre-order names a module twice", name);
+  }
+  for (const std::string& name : info.order.forward_pre) {
+    const auto position = static_cast<std::uint32_t>(parents.size());
     parents.push_back(parent_of(positions, name));
-    if (position > 0 && !parents.back()) refuse_name("a module is below none that ran before it", name);
+    if (position > 0 && !parents.back()) refuse_name("a module is below none that ran", name);
+    if (position == 0 && parents.back()) refuse_name("the first module is below another one", name);
     if (parents.back()) children[*parents.back()].push_back(position);
   }
   ModuleGraph graph;

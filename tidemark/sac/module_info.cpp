@@ -67,7 +67,8 @@ ModuleStats memory_stats(const ReferenceModule& module, Rules rules) {
   const ReferenceSnapshot peak_backward = last(module, ReferenceState::kPeakBackward);
   ModuleStats stats;
   stats.parameter_bytes = module.parameter_bytes;
-  stats.gradient_bytes = module.parameter_bytes;
+  const bool has_backward = !module[ReferenceState::kPreBackward].empty();
+  stats.gradient_bytes = rules == Rules::kReferenceB && !has_backward ? 0 : module.parameter_bytes;
   stats.gradients_before_bytes = pre_backward[ReferenceCategory::kGradient];
   stats.kept_bytes = std::max<std::int64_t>(
       0, post_forward[kActivation] - last(module, ReferenceState::kPreForward)[kActivation] - module.output_bytes);

@@ -123,10 +123,15 @@ class Lister {
     });
   }
 
+  // Buffers apart: who runs an op again has them restored (plan/legality.h).
+  bool is_changed_input(const step::Output& output) const {
+    return output.alias == AliasKind::kMutates && step_[step_[output.tensor].storage].role != step::Role::kBuffer;
+  }
+
   bool changes_an_input(const step::Op& op) const {
     const auto outputs = step_.outputs(op);
     return std::any_of(outputs.begin(), outputs.end(),
-                       [](const step::Output& output) { return output.alias == AliasKind::kMutates; });
+                       [&](const step::Output& output) { return is_changed_input(output); });
   }
 
   // The estimator calls an op without any output saved.
@@ -141,7 +146,7 @@ class Lister {
   // The first operator of the call that returned what `op` changes.
   std::uint32_t maker_of(const step::Op& op, std::uint32_t self) const {
     for (const step::Output& output : step_.outputs(op)) {
-      if (rules_ == Rules::kTidemark && output.alias != AliasKind::kMutates) continue;
+      if (rules_ == Rules::kTidemark && !is_changed_input(output)) continue;
       const auto found = maker_.find(step_[output.tensor].storage.value());
       if (found == maker_.end()) return self;
       if (found->second == kSkipped) {

@@ -13,6 +13,8 @@ namespace {
 
 using Folds = std::map<std::string, cost::Constants>;
 
+constexpr int kPromisedRanking = 90;
+
 constexpr const char* kHead = R"(# How far off times are
 
 Written by `build/accuracy --write docs/accuracy.md`; the model is described in [cost_model.md](cost_model.md), the
@@ -75,8 +77,15 @@ std::string ranking_table(const OpTimes& times, const Folds& without) {
       "percent are ordered right;\nplain roofline in parentheses.\n\n| op | mean over GPUs | worst GPU "
       "|{}\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
       gpu_heads());
-  for (const auto& [op, scores] : rankings(times, without)) text += row(op, scores, true);
-  return text;
+  std::string low;
+  for (const auto& [op, scores] : rankings(times, without)) {
+    text += row(op, scores, true);
+    for (const auto& [gpu, score] : scores)
+      if (score.model < kPromisedRanking)
+        low += fmt::format("{}{} on the {} {:.1f}", low.empty() ? "" : ", ", op, gpu, score.model);
+  }
+  return text + fmt::format("\n{} is promised of each op as a mean over GPUs. Single GPUs are below that: {}.\n",
+                            kPromisedRanking, low.empty() ? "none" : low);
 }
 
 std::string step_table(const OpTimes& times, const Folds& without) {

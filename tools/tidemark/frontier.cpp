@@ -63,6 +63,7 @@ ExitCode run_frontier(FrontierArguments arguments, const Console& console) {
                         .step = step,
                         .ops = cost.all,
                         .unpriced = cost.unpriced,
+                        .notes = cost.notes,
                         .reserve_bytes = wishes.reserve_bytes,
                         .against = wishes.against,
                         .frontier = {}};

@@ -93,10 +93,11 @@ std::string frontier_text(const FrontierReport& report, const Console& console) 
       console.heading(fmt::format("{} on {}", step::printable(report.file), report.device.name)) + "\n\n";
   text += "  " + wrap(verdict(report), 2);
   if (!frontier.is_smallest_proved) text += "  budgets below the first one may be possible: its peak is not proved\n";
-  std::string notes = "times: " + sources_text(report.ops);
+  std::string sources = "times: " + sources_text(report.ops);
   if (report.reserve_bytes > 0)
-    notes = fmt::format("of every budget, {} are not for tensors; {}", format_bytes(report.reserve_bytes), notes);
-  text += "  " + wrap(notes, 2);
+    sources = fmt::format("of every budget, {} are not for tensors; {}", format_bytes(report.reserve_bytes), sources);
+  text += "  " + wrap(sources, 2);
+  text += notes_text(report.notes);
   text += "\n";
   if (frontier.points.size() > 1) {
     text += console.heading(fmt::format("recomputing by budget, of the step's {}", interval_text(report.ops)));
@@ -148,6 +149,7 @@ std::string frontier_csv(const FrontierReport& report) {
                         format_ms(figures.interval.high_ps));
   for (const cost::UnpricedOp& op : report.unpriced)
     text += fmt::format("unpriced,{},,,,,,,,,,{},{}\n", csv_word(report.step->text(op.name)), op.count, op.bytes);
+  for (const std::string& note : report.notes) text += fmt::format("note,{},,,,,,,,,,,\n", csv_word(note));
   return text;
 }
 
@@ -185,6 +187,7 @@ Json frontier_json(const FrontierReport& report) {
           {"reserve_bytes", report.reserve_bytes},
           {"step_ops_ms", ms(report.ops.time_ps)},
           {"step_ops", total_json(report.ops)},
+          {"notes", report.notes},
           {"unpriced", unpriced_json(*report.step, report.unpriced)},
           {"smallest_peak_bytes", frontier.smallest_peak_bytes},
           {"smallest_peak_proved", frontier.is_smallest_proved},

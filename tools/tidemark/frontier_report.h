@@ -18,6 +18,7 @@ struct FrontierReport {
   std::shared_ptr<const step::Step> step;
   cost::Total ops;  // of the step without a plan
   std::vector<cost::UnpricedOp> unpriced;
+  std::vector<std::string> notes;  // what the times assume
   std::int64_t reserve_bytes = 0;
   planner::Against against = planner::Against::kExact;
   planner::Frontier frontier;

@@ -65,9 +65,10 @@ std::int64_t rounding_of(const MemoryReport& report) {
 
 void replay_into(MemoryReport& report) {
   const bool is_exact = report.allocator == AllocatorModel::kExact;
+  report.rounding_bytes = rounding_of(report);
   report.timeline = memory::replay(report.step, report.plan,
                                    {.workspace = report.workspace ? &*report.workspace : nullptr,
-                                    .round_to_bytes = rounding_of(report),
+                                    .round_to_bytes = report.rounding_bytes,
                                     .keep_changes = true});
   if (is_exact || report.allocator == AllocatorModel::kRounded) return;
   report.reserved = memory::use_caching_allocator(

@@ -146,8 +146,8 @@ std::string device_text(const MemoryReport& report) {
   if (report.allocator == AllocatorModel::kExact && report.overhead_bytes == 0 && !report.device) return {};
   Table table("<>");
   const bool is_exact = report.allocator == AllocatorModel::kExact;
-  table.row(
-      {is_exact ? "peak" : "peak, each rounded up to 512 B", format_bytes_exact(report.timeline.peak.total_bytes)});
+  table.row({is_exact ? "peak" : fmt::format("peak, each rounded up to {} B", format_count(report.rounding_bytes)),
+             format_bytes_exact(report.timeline.peak.total_bytes)});
   if (report.reserved) {
     table.row({fmt::format("kept unused by the allocator, in {}",
                            count_of(static_cast<std::int64_t>(report.reserved->segments), "segment")),

@@ -23,6 +23,7 @@ inline constexpr std::array<std::string_view, 4> kAllocatorNames = {"exact", "ro
 
 // All that `tidemark memory` has to say, before it is words.
 struct MemoryReport {
+  std::int64_t rounding_bytes = 1;  // what sizes are rounded up to
   std::string file;
   std::string policy;
   MemoryView view = MemoryView::kCategory;

@@ -8,10 +8,12 @@ namespace tidemark::cli {
 
 // How many devices take part in a step's collectives, for the commands that price steps.
 struct RanksArgument {
-  std::int64_t ranks = 1;
-  std::int64_t ranks_per_node = 0;
+  std::size_t ranks = 1;
+  std::size_t ranks_per_node = 0;
 
-  cost::PriceOptions price_options() const { return {.ranks = ranks, .ranks_per_node = ranks_per_node}; }
+  cost::PriceOptions price_options() const {
+    return {.ranks = static_cast<std::int64_t>(ranks), .ranks_per_node = static_cast<std::int64_t>(ranks_per_node)};
+  }
 };
 
 // --ranks and --ranks-per-node.

@@ -241,7 +241,7 @@ std::string text_of(const SacReport& report, const step::Step& step, const SacOp
     text += fmt::format("  call {} of {}; --call shows another\n", options.call, report.call_count);
   text += "  " + (report.total ? wrap(total_text(*report.total), 2)
                                : "times of PyTorch's estimator, all modelled, which tells no interval\n");
-  for (const std::string& note : report.notes) text += "  note: " + wrap(note, 8);
+  text += notes_text(report.notes);
   text += operator_table(report);
   text += unpriced_text(step, report.unpriced, console.style());
   text += console.heading("given up in greedy order, added up") + "\n" + trade_off_table(report);

@@ -12,6 +12,7 @@ using report::elide;
 using report::interval_text;
 using report::kMaxColumns;
 using report::ms;
+using report::notes_text;
 using report::percent;
 using report::sources_text;
 using report::Table;

@@ -171,6 +171,12 @@ double per_second(std::int64_t count, std::int64_t ps) {
   return static_cast<double>(count) / (static_cast<double>(ps) / kPsPerS);
 }
 
+// What decides the step where it is not the device.
+const char* host_text(const cost::StepCost& cost) {
+  if (cost.host_ps > cost.all.time_ps) return "; the host is the slower one, at an assumed speed";
+  return cost.step_ps > cost.all.time_ps ? "; in some passes the host is the slower one, at an assumed speed" : "";
+}
+
 std::string overview_text(const TimeReport& report) {
   const cost::StepCost& c = report.cost;
   Table table("<<");
@@ -178,8 +184,7 @@ std::string overview_text(const TimeReport& report) {
   // A CPU is its own host.
   const bool is_overlapped = report.device.kind != device::DeviceKind::kCpu;
   table.row({"step", fmt::format("{}{}{}", interval_text(c.step_ps, c.step),
-                                 is_overlapped ? ", host and device overlapped" : "",
-                                 c.host_ps > c.all.time_ps ? "; the host is the slower one" : "")});
+                                 is_overlapped ? ", host and device overlapped" : "", host_text(c))});
   for (std::size_t kind = 0; kind < kPassKindNames.size(); ++kind)
     if (c.pass_ps[kind] > 0)
       table.row({"  " + std::string(kPassKindNames[kind]), interval_text(c.pass_ps[kind], c.pass_interval[kind])});
@@ -189,9 +194,8 @@ std::string overview_text(const TimeReport& report) {
   if (items.count > 0 && c.step_ps > 0)
     table.row({fmt::format("{}/s", items.name), fmt::format("{:.4g}", per_second(items.count, c.step_ps))});
   table.row({"MFU", fmt::format("{:.1f} %", 100 * cost::model_flops_utilisation(c, report.device))});
-  std::string text = table.text(2);
-  for (const std::string& note : c.notes) text += "  note: " + wrap(note, 8);
-  return text;
+  table.row({"HFU", fmt::format("{:.1f} %", 100 * cost::hardware_flops_utilisation(c, report.device))});
+  return table.text(2) + notes_text(c.notes);
 }
 
 // What most of an op's time is spent on.
@@ -293,6 +297,7 @@ Json time_json(const TimeReport& report) {
                {"sum", total_json(c.all)},
                {"passes", Json::object()},
                {"mfu", cost::model_flops_utilisation(c, report.device)},
+               {"hfu", cost::hardware_flops_utilisation(c, report.device)},
                {items.name, items.count},
                {fmt::format("{}_per_s", items.name), c.step_ps > 0 ? Json(per_second(items.count, c.step_ps)) : Json()},
                {"most_expensive", Json::array()},

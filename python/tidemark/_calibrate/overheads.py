@@ -34,6 +34,8 @@ _LENGTHS = (2, 18)  # ops of a region: the difference tells what their saves cos
 _SAVES = 2  # of an op, as most have: an input and a weight, an input and an output
 _CALLS = 200
 _PASSES = ("forward", "backward", "optimizer")
+_THINGS = ("pass", "op", "view", "parameter")
+_DOUBT = 20  # a twentieth of what a program takes may be anything
 
 Clock = Callable[[], int]
 Note = Callable[[str], None]
@@ -180,32 +182,38 @@ def time_regions(device: str, now: Clock, between: Between, note: Note) -> dict[
 
 def time_op_overheads(now: Clock, call: int, between: Between, note: Note) -> dict[str, Row]:
     """By kind of pass, what each op costs more in a program's own step than when it is run again: modules and Python around
-    it, its node. And what the pass costs beside all of them: an optimizer goes through its parameters, a backward begins and
-    ends. On a CPU, where the host's work is the device's. Views have rows of their own: they go through no memory, so
-    that what is around the next op is still in the caches. `call`: what `call_ns` said."""
+    it, its node. And what the pass costs beside all of them, where it begins and ends, and an optimizer for each parameter that it
+    goes through, twice: once more to let go of its gradient. On a CPU, where the host's work is the device's. Views have rows of
+    their own: they go through no memory, so that what is around the next op is still in the caches. `call`: what `call_ns` said."""
     pause = _Pause("cpu", now, between)
-    programs = [_Program(*of, pause, now, call) for of in ((_Pointwise, 8), (_Products, 8), (_Pointwise, 1))]
+    programs = [_Program(*of, pause, now, call) for of in _PROGRAMS]
     for counts in _rounds(note, "ops"):
         for program in programs:
             program.run(counts)
     found: dict[str, Row] = {}
     for kind in _PASSES:
         rows = [row_of(program.beyond[kind]) for program in programs]
-        counts_of = [(1, *program.ops[kind]) for program in programs]
-        each, off = shares([median for median, _ in rows], counts_of)
-        # Of all programs together, what rounds differ by and what the shares do not explain.
-        spread = off + sum(spread for _, spread in rows)
-        ops = sum(sum(count[1:]) for count in counts_of)
-        spreads = (rows[-1][1] + off // len(programs), spread // ops, spread // ops)
-        found |= {f"{what} overhead {kind}": (ns, s) for what, ns, s in zip(("pass", "op", "view"), each, spreads)}
+        parameters = [program.parameters if kind == "optimizer" else 0 for program in programs]
+        counts_of = [(1, *program.ops[kind], count) for program, count in zip(programs, parameters)]
+        # A long program says less about what is small: its rounds differ by more, and its ops are off by more.
+        doubts = [spread + median // _DOUBT for (_, spread), (median, _) in zip(rows, (row_of(p.took[kind]) for p in programs))]
+        each, off = shares([median for median, _ in rows], counts_of, doubts)
+        # What rounds differ by and what the shares do not explain: of the pass by the program that is hardly more, of a
+        # parameter by the one that does little else, of ops and views by all.
+        open_ = [spread + rest for (_, spread), rest in zip(rows, off)]
+        of_ops = sum(open_) // sum(sum(count[1:3]) for count in counts_of)
+        spreads = (open_[_SHORTEST], of_ops, of_ops, open_[_PLAINEST] // max(1, parameters[_PLAINEST]))
+        found |= {f"{what} overhead {kind}": (ns, s) for what, ns, s in zip(_THINGS, each, spreads) if what != "parameter" or any(parameters)}
     return found
 
 
-def shares(times: list[int], counts: list[tuple[int, ...]]) -> tuple[list[int], int]:
-    """What one of each thing takes, none below nothing, that comes nearest to the times of programs with so many of them; and
-    by how much the times are off then, added up."""
+def shares(times: list[int], counts: list[tuple[int, ...]], doubts: list[int]) -> tuple[list[int], list[int]]:
+    """What one of each thing takes, none below nothing, that comes nearest to the times of programs with so many of them, where
+    each is in doubt by so much; and by how much each time is off then."""
     things = len(counts[0])
-    a, b = torch.tensor(counts, dtype=torch.float64), torch.tensor(times, dtype=torch.float64)
+    scale = 1 / torch.tensor(doubts, dtype=torch.float64).clamp(min=1)
+    a = torch.tensor(counts, dtype=torch.float64) * scale[:, None]
+    b = torch.tensor(times, dtype=torch.float64) * scale
     best, least = torch.zeros(things, dtype=torch.float64), b.square().sum()
     for chosen in range(1, 1 << things):  # of the things, those that take any time
         at = [i for i in range(things) if chosen >> i & 1]
@@ -216,7 +224,7 @@ def shares(times: list[int], counts: list[tuple[int, ...]]) -> tuple[list[int], 
         if bool((found >= 0).all()) and bool(off < least):
             best, least = torch.zeros(things, dtype=torch.float64), off
             best[at] = found
-    return [int(x) for x in best], int((a @ best - b).abs().sum())
+    return [int(x) for x in best], [int(x) for x in ((a @ best - b) / scale).abs()]
 
 
 class _Pointwise(torch.nn.Module):
@@ -254,12 +262,14 @@ class _Heads(torch.nn.Module):
 class _Program:
     """A small model of such blocks, whose own step is timed beside its ops run again."""
 
-    def __init__(self, block: Callable[..., torch.nn.Module], blocks: int, pause: _Pause, now: Clock, call: int) -> None:
+    def __init__(
+        self, block: Callable[..., torch.nn.Module], blocks: int, optimizer: type, pause: _Pause, now: Clock, call: int
+    ) -> None:
         from ..recording import capture
 
         self._pause, self._call, self._before = pause, call, lambda x: x
         self._model = torch.nn.Sequential(*[block(lambda x: self._before(x)) for _ in range(blocks)])
-        self._optimizer = torch.optim.AdamW(self._model.parameters())
+        self._optimizer = optimizer(self._model.parameters(), lr=1e-3)
         self._x = torch.ones(4, 8, 16)
 
         def run() -> None:
@@ -276,7 +286,9 @@ class _Program:
         is_view = [work.startswith("free") for work in _core.op_works(step, [op.id for op in step.ops])]
         seen = list(zip(self._kinds, is_view))
         self.ops = {kind: (seen.count((kind, False)), seen.count((kind, True))) for kind in _PASSES}  # (others, views)
-        self.beyond: dict[str, list[int]] = {kind: [] for kind in _PASSES}  # by round: nanoseconds beside the ops
+        self.parameters = len(list(self._model.parameters()))
+        self.took: dict[str, list[int]] = {kind: [] for kind in _PASSES}  # by round: nanoseconds of the program's own
+        self.beyond: dict[str, list[int]] = {kind: [] for kind in _PASSES}  # and beside the ops
 
     def run(self, counts: bool) -> None:
         pause, last = self._pause, None
@@ -297,12 +309,14 @@ class _Program:
         # A forward is Python's after each op, as it is after a pause. A backward is not: the hooks that pause it are nothing a
         # step has, and cost what pausing twice costs more.
         took["backward"] -= twice["backward"] - took["backward"]
+        own = dict(took)
         with torch.no_grad():
             for _ in range(times_each):
                 times = self._rerun.once(before_op)
         for op, ns in times.items():
             took[self._kinds[op]] -= max(0, ns - self._call)
         for kind in _PASSES if counts else ():
+            self.took[kind].append(own[kind])
             self.beyond[kind].append(took[kind])
 
     def _own_step(self, before: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, int]:
@@ -312,8 +326,23 @@ class _Program:
             self._optimizer.zero_grad()
             forward, loss = self._pause.timed(lambda: self._model(self._x).sum())
             backward, _ = self._pause.timed(loss.backward)
-            update, _ = self._pause.timed(self._optimizer.step)
+            update, _ = self._pause.timed(self._update)
         return dict(zip(_PASSES, (forward, backward, update)))
+
+
+    def _update(self) -> None:
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+
+
+# The last but one is little more than its passes, and an optimizer of one op for each parameter little more than those.
+_PROGRAMS = (
+    (_Pointwise, 8, torch.optim.AdamW),
+    (_Products, 8, torch.optim.AdamW),
+    (_Pointwise, 1, torch.optim.AdamW),
+    (_Pointwise, 8, torch.optim.SGD),
+)
+_SHORTEST, _PLAINEST = 2, 3
 
 
 class _Pause:

@@ -133,7 +133,7 @@ def _record(memory, runtime_estimator, sac_estimator, device: torch.device) -> M
     return ModStats(
         fqn=name,
         param_per_module=memory.parameter_mem,
-        grad_per_module=memory.parameter_mem,
+        grad_per_module=0 if is_b and not memory.snapshots.get(_ModState.PRE_BW) else memory.parameter_mem,
         grad_total=last(_ModState.PRE_BW, _MemRefType.GRAD),
         act_fw_per_module=max(0, kept),
         act_bw_per_module=max(0, last(_ModState.PEAK_BW, act)),
