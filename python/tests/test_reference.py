@@ -197,7 +197,7 @@ def test_module_info_refuses_what_it_does_not_know(toy):
         tidemark.module_info(toy, device="tpu")
     with pytest.raises(tidemark.Error, match="expected one of tidemark, reference-m, reference-b, reference-n, got 'guess'"):
         tidemark.module_info(toy, cost="guess")
-    with pytest.raises(tidemark.Error, match="nothing of the step is on this device; .* got \"gpu9\""):
+    with pytest.raises(tidemark.Error, match="nothing of the step is on this device; expected cuda, .* got gpu9"):
         tidemark.module_info(toy, on="gpu9")
 
 
