@@ -84,6 +84,12 @@ TEST(Bytes, AcceptsTheLargestSize) {
   EXPECT_EQ(parse_bytes("9223372036854775807B", "size"), std::numeric_limits<std::int64_t>::max());
 }
 
+// What plan files count to.
+TEST(Budget, IsAtMostFourEiB) {
+  EXPECT_EQ(parse_budget("4096PiB", "b").bytes_on(0), std::int64_t{1} << 62);
+  EXPECT_NE(error_of("4611686018427387905B").find("a budget is at most 2^62 bytes"), std::string::npos);
+}
+
 TEST(Budget, APercentageNeedsADevice) {
   EXPECT_EQ(parse_budget("90%", "b").bytes_on(1000), 900);
   EXPECT_EQ(parse_budget("87.5%", "b").bytes_on(1000), 875);
@@ -108,7 +114,7 @@ TEST(Bytes, PrintForPeople) {
 }
 
 RC_GTEST_PROP(Budget, ReadsBackWhatItPrints, ()) {
-  const auto bytes = *rc::gen::inRange<std::int64_t>(1, std::numeric_limits<std::int64_t>::max());
+  const auto bytes = *rc::gen::inRange<std::int64_t>(1, (std::int64_t{1} << 62) + 1);
   const Budget budget{bytes};
   RC_ASSERT(parse_budget(format_budget(budget), "b") == budget);
   const Budget share{Percentage{*rc::gen::inRange<std::int64_t>(1, 1000), 1}};
