@@ -188,7 +188,7 @@ TEST_F(Autocast, PlansHaveCertificates) {
 TEST_F(Autocast, PricesOnTheOtherSideProveTheSame) {
   const planner::Times times = planner::times_of(cost_);
   const planner::Problem problem =
-      planner::build_whole_problem(step_, planner::find_space(step_, times, {}), {.round_to_bytes = 1});
+      planner::build_sharpest_problem(step_, planner::find_space(step_, times, {}), {.round_to_bytes = 1});
   std::int64_t priced = 0;
   for (const std::int64_t room : rooms()) {
     const Planned p = plan_at(room);

@@ -9,6 +9,7 @@
 #include "tidemark/planner/convex.h"
 #include "tidemark/planner/floors.h"
 #include "tidemark/planner/ordered.h"
+#include "tidemark/planner/polish.h"
 
 namespace tidemark::planner {
 
@@ -16,6 +17,7 @@ namespace {
 
 // Of the work allowed, one part in so many is for judging plans one by one.
 constexpr std::int64_t kShareOfOrder = 20;
+constexpr std::int64_t kShareOfPolish = 16;  // and for making one cheaper that was not proved
 
 // The search for one budget.
 class Search {
@@ -174,6 +176,8 @@ class Search {
   }
 
   void finish(bool is_proved) {
+    // Against reserved bytes, more room must not end dearer, which single changes do not know.
+    if (!is_proved && p_.options().against != Against::kReserved) polish_best();
     const bool is_optimal = is_proved || best_->recompute_ps <= result_.bound_ps;
     if (is_optimal && p_.can_settle_ties())
       settle_ties();
@@ -181,6 +185,13 @@ class Search {
       settle_peak();
     take(*best_, is_optimal ? Termination::kOptimal : Termination::kFeasible);
     result_.bound_ps = std::min(result_.bound_ps, result_.recompute_ps);
+  }
+
+  void polish_best() {
+    if (best_->recompute_ps <= result_.bound_ps) return;
+    Polished polished = polish(p_, *best_, room_bytes_, max_work_ / kShareOfPolish);
+    best_ = std::move(polished.judged);
+    result_.statistics.work += polished.work;
   }
 
   // Looks at all paths that take the least time.
