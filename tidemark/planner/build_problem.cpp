@@ -701,7 +701,7 @@ Problem build_sharpest_problem(const Step& step, const Space& space, const Probl
   const bool is_small = is_small_step(step, space);
   if (is_small) problem = build(false, 1, kManyConditions);
   if (problem.given_count == 0) return problem;
-  Problem cut = build(true, 1, is_small ? kManyConditions : options.max_conditions);
+  const Problem cut = build(true, 1, is_small ? kManyConditions : options.max_conditions);
   return cut.given_count < problem.given_count ? cut : problem;
 }
 
