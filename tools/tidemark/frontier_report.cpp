@@ -118,9 +118,9 @@ std::string frontier_text(const FrontierReport& report, const Console& console) 
   Table policies("<<>>>>>>");
   policies.row({"", "", "budget", "recomputing", "from", "to", "of the step", "at least"});
   for (const planner::PolicyFigures& figures : frontier.policies) {
-    std::int64_t best = 0;  // of a plan within that budget
+    std::int64_t best = figures.recompute_ps;  // of a plan within that budget, which itself is one
     for (const FrontierPoint& point : frontier.points)
-      if (point.peak_bytes <= figures.peak_bytes) best = point.recompute_ps;
+      if (point.peak_bytes <= figures.peak_bytes) best = std::min(best, point.recompute_ps);
     policies.row({std::string(1, mark_of(figures.policy)), plan::policy_text(figures.policy),
                   format_bytes(figures.peak_bytes + report.reserve_bytes), format_duration(figures.recompute_ps),
                   format_duration(figures.interval.low_ps), format_duration(figures.interval.high_ps),
