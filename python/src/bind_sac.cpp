@@ -78,7 +78,7 @@ double op_ms(const std::string& model, const std::string& device, const std::str
   for (const auto& [storage, covered] : tensors) measured.push_back({storage, covered});
   cost::ReferenceWork work = {.family = family, .tensors = measured, .flops = flops, .dtype = {}};
   if (dtype) work.dtype = step::dtype_from_name(*dtype);
-  return cost::reference_op_ms(work, cost::find_reference_hardware(line, device));
+  return cost::reference_op_ms(work, line, device);
 }
 
 using OperatorRow = std::tuple<std::string, double, std::int64_t, bool, bool, bool, std::optional<std::uint32_t>>;

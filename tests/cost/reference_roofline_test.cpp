@@ -68,7 +68,8 @@ TEST(ReferenceRoofline, TimesOneOpWithoutAStep) {
                Error);
 }
 
-// A device that is in no table: 2 TFLOP/s and 100 GB/s, of which line b takes the 60 % that were measured.
+// A device that is in no table: 2 TFLOP/s and 100 GB/s, of which line b takes 55 %, as of an A100: its
+// rule for what it does not know, whatever was measured.
 TEST(ReferenceRoofline, TakesTheFiguresOfAnyDevice) {
   device::Device mine = device::find_device("t4");
   mine.bandwidth_bytes_per_s.value = 100'000'000'000;
@@ -79,7 +80,7 @@ TEST(ReferenceRoofline, TakesTheFiguresOfAnyDevice) {
   const ReferenceHardware m = reference_hardware_of(ReferenceLine::kM, mine);
   EXPECT_DOUBLE_EQ(m.bandwidth_gb_per_s, 100);
   EXPECT_DOUBLE_EQ(reference_compute_ns(3e9, *m.float32), 1e6);  // 3e9 / 2 / (0.75 * 2e12) s
-  EXPECT_DOUBLE_EQ(reference_compute_ns(3e9, *reference_hardware_of(ReferenceLine::kB, mine).float32), 1.25e6);
+  EXPECT_DOUBLE_EQ(reference_compute_ns(3.3e9, *reference_hardware_of(ReferenceLine::kB, mine).float32), 1.5e6);
   EXPECT_FALSE(m.half.has_value());
 }
 

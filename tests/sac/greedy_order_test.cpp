@@ -110,6 +110,25 @@ TEST(ReferenceGreedyOrder, WhatCostsNothingGoesFirst) {
   EXPECT_EQ(order.candidates[0].score, std::numeric_limits<double>::max());
 }
 
+// Dropout, and a mask that is made in place: line M lists the random op of the mask twice, line B all of it as one.
+TEST(ReferenceGreedyOrder, LineBKeepsRandomOpsInPlaceTogether) {
+  ModuleOperators all;
+  all.operators = {op("native_dropout", 1, 10), op("mm", 1, 20), op("empty_like", 1, 8), op("bernoulli_", 1, 0),
+                   op("div_", 1, 0)};
+  for (const std::uint32_t i : {0U, 3U}) all.operators[i].is_random = true;
+  for (const std::uint32_t i : {3U, 4U}) all.operators[i].changes = 2;
+  const auto members = [&](Rules rules) {
+    std::vector<std::vector<std::uint32_t>> lists;
+    for (const Candidate& candidate : reference_greedy_order(all, rules).candidates) lists.push_back(candidate.members);
+    return lists;
+  };
+  using Lists = std::vector<std::vector<std::uint32_t>>;
+  EXPECT_EQ(members(Rules::kReferenceM), (Lists{{1}, {0, 3}, {2, 3, 4}}));  // 20, 10 / 2 and 8 / 3 bytes a ms
+  EXPECT_EQ(members(Rules::kReferenceB), (Lists{{1}, {0, 2, 3, 4}}));       // 20 and 18 / 4
+  all.must_store_random = true;
+  EXPECT_EQ(reference_greedy_order(all, Rules::kReferenceB).stored, (std::vector<std::uint32_t>{0, 2, 3, 4}));
+}
+
 TEST(ReferenceGreedyOrder, LineBRecomputesClones) {
   ModuleOperators all;
   all.operators = {op("mm", 1, 10), op("clone", 1, 10)};

@@ -143,6 +143,15 @@ bool is_built_in(const device::Device& device) {
   return std::find(all.begin(), all.end(), device) != all.end();
 }
 
+// The hardware of a name refers to the device, which therefore is there for the call only.
+template <typename Call>
+auto with_hardware(ReferenceLine line, const std::string& device, const Call& call) {
+  if (const auto row = listed(line, device)) return call(*row);
+  const device::Device found = device::find_device(device);
+  const auto row = is_built_in(found) ? listed(line, found.name) : std::nullopt;
+  return call(row ? *row : reference_hardware_of(line, found));
+}
+
 }  // namespace
 
 std::vector<ReferenceHardware> reference_hardware(ReferenceLine line) {
@@ -177,10 +186,9 @@ ReferenceHardware reference_hardware_of(ReferenceLine line, const device::Device
   const auto rate = [&](device::Precision precision) -> std::optional<ReferenceRate> {
     const auto& peak = device.peak(precision);
     if (!peak) return std::nullopt;
-    const auto& achieved = device.achieved_permille[static_cast<std::size_t>(precision)];
-    const bool is_known = line == ReferenceLine::kB && achieved.has_value();
-    return ReferenceRate{static_cast<double>(peak->value) / kPerTera,
-                         is_known ? static_cast<double>(achieved->value) / 1000 : kFactorM};
+    const bool is_half = precision == device::Precision::kFloat16 || precision == device::Precision::kBFloat16;
+    const double factor_b = (is_half ? kA100Half : kA100Single).factor;  // what line b takes of any other device
+    return ReferenceRate{static_cast<double>(peak->value) / kPerTera, line == ReferenceLine::kB ? factor_b : kFactorM};
   };
   const auto float16 = rate(device::Precision::kFloat16);
   return {.line = line,
@@ -225,10 +233,13 @@ std::vector<double> reference_times_ms(const Step& step, const ReferenceHardware
 }
 
 std::vector<double> reference_times_ms(const Step& step, ReferenceLine line, const std::string& device) {
-  if (const auto row = listed(line, device)) return reference_times_ms(step, *row);
-  const device::Device found = device::find_device(device);
-  const auto row = is_built_in(found) ? listed(line, found.name) : std::nullopt;
-  return reference_times_ms(step, row ? *row : reference_hardware_of(line, found));
+  return with_hardware(line, device,
+                       [&](const ReferenceHardware& hardware) { return reference_times_ms(step, hardware); });
+}
+
+double reference_op_ms(const ReferenceWork& work, ReferenceLine line, const std::string& device) {
+  return with_hardware(line, device,
+                       [&](const ReferenceHardware& hardware) { return reference_op_ms(work, hardware); });
 }
 
 device::DeviceKind reference_device_kind(ReferenceLine line, const std::string& device) {

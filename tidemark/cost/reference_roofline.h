@@ -41,7 +41,7 @@ struct ReferenceHardware {
 std::vector<ReferenceHardware> reference_hardware(ReferenceLine line);
 
 // What the line makes of a device that its tables do not have, from the device's own figures: the part of each peak
-// that the line takes, which for line b is `achieved_permille` where the device has it, and 75 % otherwise.
+// that the line takes, which for line b is what it takes of an A100, and 75 % otherwise.
 // Requires: `device` outlives the result, which has its name.
 ReferenceHardware reference_hardware_of(ReferenceLine line, const device::Device& device);
 
@@ -74,6 +74,7 @@ std::vector<double> reference_times_ms(const step::Step& step, const ReferenceHa
 // The same for any device: by a name of the line's tables, by a name or alias of a built-in device (the tables' figures
 // where they have it), or by the path of a device file. Throws: Error when there is none of these.
 std::vector<double> reference_times_ms(const step::Step& step, ReferenceLine line, const std::string& device);
+double reference_op_ms(const ReferenceWork& work, ReferenceLine line, const std::string& device);
 // The kind of that device; those of the tables alone are CUDA's.
 device::DeviceKind reference_device_kind(ReferenceLine line, const std::string& device);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "tidemark/plan/groups.h"
 
@@ -81,8 +82,25 @@ GreedyOrder reference_greedy_order(const ModuleOperators& all, Rules rules) {
     if (o.is_random) random.insert(i);
     if (o.is_view_like || (rules == Rules::kReferenceB && o.name == "clone")) recomputed.insert(i);
   }
+  Members stored;                     // heads
+  if (rules == Rules::kReferenceB) {  // what touches a random op is one with all of them
+    bool changes_outside = false;
+    Members together = random;
+    for (auto group = in_place.begin(); group != in_place.end();) {
+      const bool touches = std::any_of(group->second.begin(), group->second.end(),
+                                       [&](std::uint32_t member) { return random.contains(member); });
+      if (!touches) {
+        ++group;
+        continue;
+      }
+      changes_outside = changes_outside || all.operators[group->first].changes.has_value();
+      together.merge(group->second);
+      group = in_place.erase(group);
+    }
+    random = std::move(together);
+    if (changes_outside) stored.insert(*random.begin());
+  }
   const bool stores_random = all.must_store_random && !random.empty();
-  Members stored;  // heads
   if (stores_random) stored.insert(*random.begin());
   for (const auto& [head, members] : in_place) {
     const bool touches_random = std::any_of(members.begin(), members.end(), [&](auto m) { return random.contains(m); });
