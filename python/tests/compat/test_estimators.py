@@ -220,7 +220,7 @@ def test_misuse():
             pass
     with pytest.raises(ValueError, match="1 or 2"):
         SACEstimator().pwlf_sac_tradeoff_curve(n_segments=3)
-    with pytest.raises(tidemark.Error, match="a100-80-pcie"):
+    with pytest.raises(tidemark.Error, match="try: a10g, a100, a40"):
         tidemark.compat.use(device="a101")
     assert tidemark.compat.settings().device == "a100-80-pcie"
 
