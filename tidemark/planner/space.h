@@ -30,8 +30,8 @@ struct SpaceOptions {
   // none of `not_units`.
   std::vector<std::string> units = {};
   std::vector<std::string> not_units = {};
-  // Patterns "FQN::OP" (op_pattern.h). An op that matches is always, or never, saved where its unit is checkpointed; one
-  // that matches both is saved.
+  // Patterns "FQN::OP" (op_pattern.h). An op that matches is always, or never, saved where its unit is checkpointed;
+  // one that matches both is saved.
   std::vector<std::string> always_save = {};
   std::vector<std::string> never_save = {};
 
