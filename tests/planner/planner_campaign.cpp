@@ -144,8 +144,9 @@ int main(int argc, char** argv) {
     const auto counts =
         run<TrialCounts>(arguments.steps, arguments.jobs, 10'000,
                          [&](std::uint64_t seed, TrialCounts& c) { try_step(first + seed, arguments.most, c); });
-    fmt::print("{}", counts.text());
-    is_clean = counts.is_clean();
+    const std::string missing = counts.what_is_missing();
+    fmt::print("{}{}", counts.text(), missing);
+    is_clean = counts.is_clean() && missing.empty();
   }
   if (arguments.laws > 0) {
     const auto counts = run<LawCounts>(arguments.laws, arguments.jobs, 1'000,

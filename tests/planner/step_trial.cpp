@@ -30,6 +30,11 @@ constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kMostFaults = 20;
 constexpr std::size_t kFewestUnits = 3;
 constexpr std::size_t kFewestPlans = 20;
+constexpr std::uint64_t kTrivialShare = 4;  // of steps on which no unit alone lowers the peak, one in so many is tried
+// What a campaign has to have seen for its zeros to mean something, from so many steps on.
+constexpr std::int64_t kManySteps = 10'000;
+constexpr std::int64_t kAskedMedianPlans = 100;
+constexpr std::int64_t kAskedMedianBudgets = 5;  // one breakpoint has three or fewer beside it, and the budget between
 
 // What the steps of a campaign are, by seed.
 struct Kind {
@@ -50,6 +55,12 @@ Kind kind_of(std::uint64_t seed) {
   kind.is_rounded = which >= 13 && which < 17;
   kind.has_workspace = which >= 15 && which < 18;
   kind.training.may_be_odd = which >= 18;
+  if (random.chance(75)) {  // most peaks are in backward, where plans differ
+    kind.training.saved_percent = static_cast<int>(random.between(50, 75));
+    kind.training.freed_percent = static_cast<int>(random.between(80, 100));
+    kind.training.light_backward = true;
+    
+  }
   return kind;
 }
 
@@ -132,6 +143,16 @@ std::vector<std::pair<std::int64_t, std::int64_t>> frontier_of(const std::vector
   for (const auto& point : all)
     if (frontier.empty() || point.second < frontier.back().second) frontier.push_back(point);
   return frontier;
+}
+
+// Whether some unit that saves nothing lowers the peak: where none does, mostly no plan is below plain training.
+bool helps(const Step& step, const planner::Space& space, const PlannerOptions& options) {
+  const memory::Replayer replayer(step, planner::replay_options(options));
+  const std::int64_t plain_bytes = replayer.run({}).peak.total_bytes;
+  return std::any_of(space.candidates.begin(), space.candidates.end(), [&](const planner::Candidate& candidate) {
+    const std::vector<std::uint8_t> nothing(candidate.choices.size(), 0);
+    return replayer.run({{planner::make_unit(candidate, nothing)}}).peak.total_bytes < plain_bytes;
+  });
 }
 
 class Comparison {
@@ -353,6 +374,19 @@ bool TrialCounts::is_clean() const {
          0;
 }
 
+std::string TrialCounts::what_is_missing() const {
+  if (steps < kManySteps) return {};
+  std::string text;
+  const auto ask = [&](std::string_view name, std::int64_t found, std::int64_t asked) {
+    if (found < asked) text += fmt::format("too little was tried: {} {}, asked at least {}\n", name, found, asked);
+  };
+  ask("median of legal plans", plans.quantile(0.5), kAskedMedianPlans);
+  ask("fewest candidate units", units.quantile(0), static_cast<std::int64_t>(kFewestUnits));
+  ask("median of budgets", budgets.quantile(0.5), kAskedMedianBudgets);
+  for (std::size_t i = 0; i < features.size(); ++i) ask(kFeatureNames[i], features[i], steps / 100);
+  return text;
+}
+
 std::string TrialCounts::line() const {
   return fmt::format(
       "{} steps, {} budgets: differing optima {}, plans over budget {}, wrong infeasible answers {}, wrong smallest "
@@ -365,9 +399,9 @@ std::string TrialCounts::text() const {
   const auto percent = [&](std::int64_t count) {
     return 100.0 * static_cast<double>(count) / static_cast<double>(std::max<std::int64_t>(1, steps));
   };
-  std::string text =
-      fmt::format("{} steps ({} passed over: too many plans, fewer than 20, or fewer than 3 candidate units)\n", steps,
-                  passed_over);
+  std::string text = fmt::format(
+      "{} steps ({} passed over: too many plans, fewer than 20, fewer than 3 candidate units, or no unit helps)\n", steps,
+      passed_over);
   const auto histogram = [&](const char* name, const Histogram& h, bool by_powers) {
     text += fmt::format("{}: least {}, median {}, most {}\n{}", name, h.quantile(0), h.quantile(0.5), h.quantile(1),
                         h.text(by_powers));
@@ -405,8 +439,9 @@ void try_step(std::uint64_t seed, std::int64_t most, TrialCounts& counts) {
   options.against = kind.is_rounded ? planner::Against::kRounded : planner::Against::kExact;
   constexpr std::array<std::int64_t, 3> kRoundings = {kCudaRoundingBytes, 48, 4096};  // of devices
   options.rounding_bytes = kRoundings[seed % kRoundings.size()];
+  const planner::Space space = planner::find_space(t.step, t.times);
   std::vector<Tried> tried;
-  if (planner::find_space(t.step, t.times).candidates.size() >= kFewestUnits)
+  if (space.candidates.size() >= kFewestUnits && (seed % kTrivialShare == 0 || helps(t.step, space, options)))
     tried = try_all(t.step, t.times, most, options.workspace, planner::rounding_of(options));
   if (tried.size() < kFewestPlans) {
     ++counts.passed_over;

@@ -61,7 +61,7 @@ inline constexpr std::array<const char*, 17> kFeatureNames = {
 
 struct TrialCounts {
   std::int64_t steps = 0;
-  std::int64_t passed_over = 0;  // too many plans to try, or too few, or too few units
+  std::int64_t passed_over = 0;  // too many plans to try, or too few, or too few units, or most where no unit helps
   std::int64_t exact = 0;        // steps whose model says what a replay says
   std::int64_t given = 0;        // steps with groups that the model saves for nothing
   Histogram plans, units, shared, budgets;
@@ -80,6 +80,7 @@ struct TrialCounts {
 
   void add(const TrialCounts& other);
   bool is_clean() const;
+  std::string what_is_missing() const;  // of what a long campaign has to have tried; nothing for a short one
   std::string line() const;  // so far, in one line
   std::string text() const;
 };

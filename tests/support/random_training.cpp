@@ -142,7 +142,7 @@ class Program {
   void ops(CallId id, int most) {
     for (std::int64_t i = random_.between(1, most); i > 0; --i) {
       op(id);
-      maybe_free(55);
+      maybe_free(options_.freed_percent);
       if (forward_ops_++ == options_.free_op) add_free_op(id);
     }
   }
@@ -193,7 +193,7 @@ class Program {
       node.id = b_.add_node({b_.intern("MmBackward0"), sequence_++, pass_});
       node.call = id;
       for (const TensorId input : inputs)
-        if (random_.chance(35)) pack(node, input);
+        if (random_.chance(options_.saved_percent)) pack(node, input);
     }
     if (kind < 13 && inputs[0] != input_) {
       const Tensor base = b_.tables().tensors[inputs[0].index()];
@@ -206,7 +206,7 @@ class Program {
       for (std::size_t i = outputs.size(); i-- > 0;) live_.push_back(outputs[i].tensor);
     }
     if (!has_node) return;
-    if (random_.chance(35)) pack(node, live_.back());
+    if (random_.chance(options_.saved_percent)) pack(node, live_.back());
     nodes_.push_back(node);
   }
 
