@@ -59,7 +59,6 @@ Kind kind_of(std::uint64_t seed) {
     kind.training.saved_percent = static_cast<int>(random.between(50, 75));
     kind.training.freed_percent = static_cast<int>(random.between(80, 100));
     kind.training.light_backward = true;
-    
   }
   return kind;
 }
@@ -400,8 +399,8 @@ std::string TrialCounts::text() const {
     return 100.0 * static_cast<double>(count) / static_cast<double>(std::max<std::int64_t>(1, steps));
   };
   std::string text = fmt::format(
-      "{} steps ({} passed over: too many plans, fewer than 20, fewer than 3 candidate units, or no unit helps)\n", steps,
-      passed_over);
+      "{} steps ({} passed over: too many plans, fewer than 20, fewer than 3 candidate units, or no unit helps)\n",
+      steps, passed_over);
   const auto histogram = [&](const char* name, const Histogram& h, bool by_powers) {
     text += fmt::format("{}: least {}, median {}, most {}\n{}", name, h.quantile(0), h.quantile(0.5), h.quantile(1),
                         h.text(by_powers));

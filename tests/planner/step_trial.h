@@ -81,7 +81,7 @@ struct TrialCounts {
   void add(const TrialCounts& other);
   bool is_clean() const;
   std::string what_is_missing() const;  // of what a long campaign has to have tried; nothing for a short one
-  std::string line() const;  // so far, in one line
+  std::string line() const;             // so far, in one line
   std::string text() const;
 };
 

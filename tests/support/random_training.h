@@ -14,7 +14,7 @@ struct RandomTrainingOptions {
   bool may_be_odd = false;  // nodes that never run, saves that go early or late: what no engine does in the usual case
   bool light_backward = false;  // gradients of an eighth: what is kept for backward decides peaks
   int saved_percent = 35;       // how often autograd keeps an input, or a result
-  int freed_percent = 55;       // how often the program lets go of something after an op: more, and less binds in forward
+  int freed_percent = 55;  // how often the program lets go of something after an op: more, and less binds in forward
   // The rest leaves the step as it is but for what is said.
   bool is_random = true;          // false: no op draws random numbers
   std::int64_t bytes_factor = 1;  // of every storage

@@ -106,7 +106,8 @@ std::int64_t choose_unit(const planner::Episode& episode, std::int64_t room_byte
   return best;
 }
 
-verify::RingHint choose_ring(planner::Episode episode, std::int64_t room_bytes, std::int64_t target_ps) {
+verify::RingHint choose_ring(planner::Episode episode, std::int64_t room_bytes, std::int64_t target_ps,
+                             std::int64_t max_cells) {
   constexpr std::int64_t kMore = 1 << 11;  // sizes that are still open a little above, as in the search
   constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
   planner::simplify(episode);
@@ -116,7 +117,7 @@ verify::RingHint choose_ring(planner::Episode episode, std::int64_t room_bytes, 
       planner::find_prices(episode, floors, room_bytes, planner::find_ways(episode, floors, room_bytes)));
   const planner::Narrowed narrowed = bounds.narrow(target_ps + target_ps / kMore);
   const auto units = planner::Residues::choose(narrowed.episode, planner::find_floors(narrowed.episode), room_bytes,
-                                               bounds, {.max_cells = verify::kMostRingCells / 2, .max_work = kNoLimit});
+                                               bounds, {.max_cells = max_cells, .max_work = kNoLimit});
   if (!units) return {};
   return {units->unit_bytes, units->modulus, units->unit_cost, units->parts};
 }

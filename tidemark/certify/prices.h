@@ -28,6 +28,7 @@ std::int64_t choose_unit(const planner::Episode& episode, std::int64_t room_byte
 
 // What the search would take residues by (planner/residues.h) for paths up to a target; without a unit where it would
 // take none.
-verify::RingHint choose_ring(planner::Episode episode, std::int64_t room_bytes, std::int64_t target_ps);
+verify::RingHint choose_ring(planner::Episode episode, std::int64_t room_bytes, std::int64_t target_ps,
+                             std::int64_t max_cells = verify::kMostRingCells / 2);
 
 }  // namespace tidemark::certify

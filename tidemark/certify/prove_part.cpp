@@ -22,6 +22,7 @@ constexpr std::int64_t kFewEntries = 3'000'000;
 constexpr std::int64_t kManyEntries = 40'000'000;
 constexpr std::int64_t kShortEntries = 300'000;
 constexpr std::int64_t kMoreEntries = 10'000'000;
+constexpr std::int64_t kCoarsestShare = 16;  // of the places that a ring may have
 
 static_assert(verify::kShares == planner::kShares);
 
@@ -104,6 +105,16 @@ PathAnswer PartProver::prove_alone(const Side& side, verify::PartProof& part) co
   if (answer != PathAnswer::kTooManyEntries) return answer;
   const verify::RingHint ring = choose_ring(side.episode, room_bytes_, part.bound_ps);
   if (ring.unit_bytes > 0) answer = look(side, {.ring = ring}, std::min(max_entries_, kManyEntries), part);
+  if (answer == PathAnswer::kNone && part.entries > kMoreEntries) {
+    // Mostly these are places of the ring, and a coarser one may do.
+    for (std::int64_t share = 4; share <= kCoarsestShare; share *= 4) {
+      verify::PartProof other = part;
+      const verify::RingHint coarse =
+          choose_ring(side.episode, room_bytes_, part.bound_ps, verify::kMostRingCells / (2 * share));
+      if (coarse.unit_bytes > 0 && look(side, {.ring = coarse}, part.entries / 2, other) == PathAnswer::kNone)
+        part = other;
+    }
+  }
   if (answer != PathAnswer::kTooManyEntries) return answer;
   return look(side, {.unit_bytes = choose_unit(side.episode, room_bytes_)}, max_entries_, part);
 }
