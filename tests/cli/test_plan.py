@@ -147,7 +147,41 @@ def test_a_limit_without_a_plan_is_4(cli, tmp_path):
     assert json.loads(result.stdout)["termination"] == "limit"
     assert result.returncode == 4
     assert list(tmp_path.iterdir()) == []
-    assert "the limit of the search was reached before a plan was found" in cli(*options, "--budget", budget, check=False).stdout
+    text = " ".join(cli(*options, "--budget", budget, check=False).stdout.split())
+    assert "no plan was found that fits with the fragments of the allocator's cache" in text
+    assert "as far as is known" in text and "smallest known" in text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["gpt2", "--seq", "64", "--device", "t4", "--against", "reserved", "--budget", "SMALLER"],
+        ["bert-base", "--batch", "32", "--device", "t4", "--method", "greedy", "--budget", "8.5GB"],
+    ],
+)
+def test_without_a_plan_all_figures_are_of_the_smallest_known(cli, options):
+    if options[-1] == "SMALLER":
+        ends = cli.json("plan", *options[:-1], "90%")
+        options = [*options[:-1], f"{ends['smallest_peak_bytes'] + ends['reserve_bytes'] - 1}B"]
+    found = cli.json("plan", *options, code=4)
+    assert found["units"] > 0 and found["peak_bytes"] == found["smallest_peak_bytes"]
+    assert found["recompute"]["ms"] == found["recompute_ms"] > 0
+    assert "the smallest plan checkpoints" in cli("plan", *options, check=False).stdout
+
+
+@pytest.mark.parametrize(
+    ("wish", "budget"),
+    [(["--units", "transformer.h.0.attn"], "90%"), (["--rng", "never"], "7.5GB"), (["--always-save", "*::addmm"], "9GB")],
+)
+def test_options_that_stand_in_the_way_are_named(cli, wish, budget):
+    """`full` comes to 6.33 GiB (README.md) and fits each of these budgets, but none of these options allows it."""
+    result = cli("plan", "gpt2", "--batch", "8", "--device", "t4", "--budget", budget, *wish, "--explain", check=False)
+    text = " ".join(result.stdout.split())
+    assert result.returncode == 3
+    named = f"{wish[0]} {wish[1]}" if wish[0] == "--rng" else f"{wish[0]} '{wish[1]}'"
+    assert f"the smallest peak that any plan with {named} reaches is" in text
+    assert f"That is with {named}: without, more may be recomputed; the policy full comes to 6.33 GiB" in text
+    assert "cannot help" not in text
 
 
 @pytest.fixture
@@ -334,6 +368,10 @@ def test_a_plan_of_before_is_no_answer_when_nothing_fits(cli, example, tmp_path)
     notes.write_text("{}")  # what is no plan is nobody's answer
     assert cli.json(*options, "1KiB", "-o", str(notes), code=3).get("removed") is None
     assert notes.read_text() == "{}"
+    beside = tmp_path / "other.certificate.json"
+    beside.write_text("{}")  # nor is what is no certificate
+    cli(*options, "2KiB", "-o", str(tmp_path / "other.json"), "--no-certificate")
+    assert beside.read_text() == "{}"
 
 
 @pytest.mark.parametrize("pattern", ["transformer.h.*.mlp::aten.addmm", "transformer.h.*.mlp::addmm", "addmm", "*.mlp.c_*::aten.addmm.default"])

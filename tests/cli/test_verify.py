@@ -121,6 +121,41 @@ def test_times_of_an_unknown_device_are_not_checked(cli, root, room, tmp_path):
     assert cli.json(*check, "--device", str(tmp_path / "mine.json"))["not_checked"] == ""
 
 
+def test_a_plan_of_an_unknown_device_is_checked_without_its_certificate(cli, root, room, tmp_path):
+    device = json.loads((root / "data/devices/t4.json").read_text()) | {"name": "mine"}
+    (tmp_path / "mine.json").write_text(json.dumps(device))
+    plan = tmp_path / "plan.json"
+    cli("plan", *GPT2, "--device", str(tmp_path / "mine.json"), "--reserve", "0B", "--budget", f"{room}B", "-o", str(plan))
+    check = ["verify", *GPT2, str(plan), "--target", "cuda"]
+    text = cli(*check).stdout
+    assert ": holds\n" in text and "nor was the certificate beside it" in text
+    assert "optimal, confirmed" in cli(*check, "--device", str(tmp_path / "mine.json")).stdout
+    named = cli(*check, "--certificate", str(tmp_path / "plan.certificate.json"), check=False)
+    assert named.returncode == 1 and "--device FILE" in named.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda proof: proof["space"].update(units=["transformer.h.0.ln_1"]), "is a unit, which they leave out"),
+        (lambda proof: proof["space"].update(early_stop=False), "stops its recompute at another place"),
+        (lambda proof: proof.update(least_peak_bytes=5), "has a smallest peak"),
+    ],
+)
+def test_a_claim_about_other_plans_is_none_about_this_one(cli, room, tmp_path, change, words):
+    plan, proof = tmp_path / "plan.json", tmp_path / "plan.certificate.json"
+    cli("plan", *GPT2, "--device", "t4", "--reserve", "0B", "--budget", f"{room}B", "-o", str(plan))
+    claim = json.loads(proof.read_text())
+    change(claim)
+    for _ in range(2):
+        proof.write_text(json.dumps(claim))
+        result = cli("verify", *GPT2, str(plan), check=False)
+        if not (found := HASH.search(result.stderr)):
+            break
+        claim["hash"] = found[1]
+    assert result.returncode == 1 and words in result.stdout, result.stdout + result.stderr
+
+
 def test_a_model_runs_the_kernels_of_the_plans_device(cli, room, tmp_path):
     path = tmp_path / "plan.json"
     cli("plan", *GPT2, "--device", "t4", "--reserve", "0B", "--budget", f"{room}B", "-o", str(path))

@@ -71,8 +71,9 @@ struct PolicyFigures {
 
 struct PlanResult {
   Termination termination = Termination::kLimit;
-  plan::Plan plan;  // empty unless it is of use
-  // Of the plan; with kInfeasible, of the plan with the smallest peak that is known.
+  // The one that fits; where none was found (has_plan), the one with the smallest peak that is known.
+  plan::Plan plan;
+  // Of that plan.
   std::int64_t peak_bytes = 0;
   std::int64_t recompute_ps = 0;
   cost::Total recompute;  // the same with its interval, where it comes from, and what of it has no price

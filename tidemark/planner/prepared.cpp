@@ -93,7 +93,6 @@ class Search {
     if (best_) return finish(false);
     if (is_first || room_bytes_ >= floor_bytes_) {
       take(smaller_ ? *smaller_ : p_.smallest(), Termination::kLimit);
-      result_.plan = {};
       return;
     }
     infeasible();
@@ -154,7 +153,6 @@ class Search {
     result_.bound_ps = std::max(result_.bound_ps, reached);
     if (best_) return finish(!is_limit);
     take(smaller_ ? *smaller_ : p_.smallest(), Termination::kLimit);
-    result_.plan = {};
   }
 
   // What another method found, and nothing else.
@@ -163,7 +161,6 @@ class Search {
     if (room_bytes_ < floor_bytes_) return infeasible();
     if (!outcome.plan) {
       take(p_.smallest(), outcome.reached_limit ? Termination::kLimit : Termination::kNotFound);
-      result_.plan = {};
       return;
     }
     const Judged judged = p_.judge(*outcome.plan);

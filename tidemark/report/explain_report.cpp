@@ -155,12 +155,15 @@ std::string excluded_text(const PlanReport& report, const Explanation& explanati
 // What the smallest peak is held by, and whether recomputing could do anything about it.
 std::string floor_text(const PlanReport& report, const Explanation& explanation) {
   const std::int64_t room = report.budget_bytes - report.reserve_bytes;
-  std::string text = fmt::format("no plan goes below {}: {}", format_bytes(explanation.floor_bytes),
-                                 moment_text(*report.step, explanation.floor.moment));
+  std::string text =
+      fmt::format("no plan {}{}below {}: {}", report.wishes.empty() ? "" : fmt::format("with {} ", report.wishes),
+                  report.result.is_smallest_proved ? "goes " : "is known to go ", format_bytes(explanation.floor_bytes),
+                  moment_text(*report.step, explanation.floor.moment));
   // Near the end of what recomputing can do, something else is needed soon; a plan that does not fit says so itself.
   const bool is_near = explanation.floor_bytes * 20 > room * 19 && explanation.floor_bytes <= room;
   if (is_near && report.result.termination != planner::Termination::kFits)
-    text += ". " + what_helps(explanation.floor.place, explanation.floor_by_category);
+    text += ". " + (report.wishes.empty() ? what_helps(explanation.floor.place, explanation.floor_by_category)
+                                          : what_wishes_leave_out(report));
   return text;
 }
 
@@ -272,6 +275,17 @@ std::string what_helps(PeakPlace place, const memory::CategoryBytes& by_category
       return "A smaller batch, a shorter sequence or more memory would help";
   }
   return "";
+}
+
+std::string what_wishes_leave_out(const PlanReport& report) {
+  const std::vector<planner::PolicyFigures>& policies = report.result.policies;
+  const auto smallest = std::min_element(policies.begin(), policies.end(),
+                                         [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
+  std::string text = fmt::format("That is with {}: without, more may be recomputed", report.wishes);
+  if (smallest != policies.end() && smallest->peak_bytes < report.result.smallest_peak_bytes)
+    text += fmt::format("; the policy {} comes to {}", plan::policy_text(smallest->policy),
+                        format_bytes(smallest->peak_bytes));
+  return text;
 }
 
 std::string explain_text(const PlanReport& report, const Explanation& explanation, const Style& style) {

@@ -41,5 +41,7 @@ std::string moment_text(const step::Step& step, const memory::Moment& moment);
 
 // What would help where no plan can: said of the moment of the smallest peak.
 std::string what_helps(planner::PeakPlace place, const memory::CategoryBytes& by_category);
+// The same where the user's own options leave plans out, which comes first.
+std::string what_wishes_leave_out(const PlanReport& report);
 
 }  // namespace tidemark::report

@@ -31,10 +31,22 @@ void check(const step::Step& step, const std::string& text, const memory::Worksp
                .remedy = "please report this with the step"});
 }
 
+bool is_certificate(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  try {
+    verify::read_certificate(path);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// What is no certificate is left alone.
 void remove_certificate(const std::string& plan_path) {
   const std::string path = verify::certificate_path(plan_path);
   std::error_code error;
-  if (std::filesystem::is_regular_file(path, error)) std::filesystem::remove(path, error);
+  if (is_certificate(path)) std::filesystem::remove(path, error);
 }
 
 // Beside the plan, instead of one that may be there for an earlier plan.

@@ -14,6 +14,7 @@
 #include "tidemark/plan/event_index.h"
 #include "tidemark/report/cost_text.h"
 #include "tidemark/report/explain_report.h"
+#include "tidemark/report/space_text.h"
 #include "tidemark/report/text_layout.h"
 #include "tidemark/step/dump.h"
 #include "tidemark/step/numbered_names.h"
@@ -134,9 +135,17 @@ std::string units_text(const PlanReport& report) {
   }
   std::string text = table.text(2);
   if (rows.size() > most)
-    text += fmt::format("  and {} more kinds of units, {} in all\n", rows.size() - most, format_duration(more_ps));
+    text += fmt::format("  and {} more {} of units, {} in all\n", rows.size() - most,
+                        rows.size() - most == 1 ? "kind" : "kinds", format_duration(more_ps));
   return text +
          fmt::format("  of that, {} for the checkpoints themselves, the rest for ops\n", format_duration(around_ps));
+}
+
+std::string smallest_text(const PlanReport& report) {
+  return fmt::format("the smallest peak that any plan {}reaches is {}{}",
+                     report.wishes.empty() ? "" : fmt::format("with {} ", report.wishes),
+                     format_bytes(report.result.smallest_peak_bytes),
+                     report.result.is_smallest_proved ? "" : ", as far as is known");
 }
 
 std::string verdict(const PlanReport& report) {
@@ -155,15 +164,15 @@ std::string verdict(const PlanReport& report) {
                          format_duration(result.bound_ps),
                          percent(result.recompute_ps - result.bound_ps, result.recompute_ps));
     case Termination::kInfeasible:
-      return fmt::format("it does not fit: the smallest peak that any plan reaches is {}{}",
-                         format_bytes(result.smallest_peak_bytes),
-                         result.is_smallest_proved ? " (proved)" : ", as far as is known");
+      return fmt::format("it does not fit: {}{}", smallest_text(report), result.is_smallest_proved ? " (proved)" : "");
     case Termination::kLimit:
-      return "the limit of the search was reached before a plan was found";
+      if (report.against == planner::Against::kReserved)  // not for lack of work: nothing proves that none fits
+        return fmt::format("no plan was found that fits with the fragments of the allocator's cache; {}",
+                           smallest_text(report));
+      return fmt::format("the limit of the search was reached before a plan was found; {}", smallest_text(report));
     case Termination::kNotFound:
-      return fmt::format("the method {} found no plan that fits; the smallest peak that any plan reaches is {}{}",
-                         planner::name_of(report.method), format_bytes(result.smallest_peak_bytes),
-                         result.is_smallest_proved ? "" : ", as far as is known");
+      return fmt::format("the method {} found no plan that fits; {}", planner::name_of(report.method),
+                         smallest_text(report));
   }
   return "";
 }
@@ -199,9 +208,10 @@ std::string held_by(const PlanReport& report) {
   return text;
 }
 
-// Why nothing more can be had, for a plan that does not fit.
+// What would help, for a plan that does not fit.
 std::string advice(const PlanReport& report) {
   if (report.result.termination != Termination::kInfeasible) return "";
+  if (!report.wishes.empty()) return "  " + wrap(what_wishes_leave_out(report), 2);
   const planner::PeakPlace place = planner::place_of(*report.step, report.timeline.peak);
   return "  " + wrap(what_helps(place, report.timeline.peak_by_category), 2);
 }
@@ -244,6 +254,7 @@ PlanReport make_report(std::string file, std::shared_ptr<const Step> step, devic
                     .against = options.against,
                     .rounding_bytes = planner::rounding_of(options),
                     .method = options.method.method,
+                    .wishes = space_text(options.space),
                     .result = std::move(result),
                     .timeline = {},
                     .is_short = false,
@@ -267,8 +278,9 @@ std::string plan_text(const PlanReport& report, const Style& style) {
                              ? format_bytes(report.budget_bytes)
                              : fmt::format("{}, of which {} are not for tensors", format_bytes(report.budget_bytes),
                                            format_bytes(report.reserve_bytes))});
-  figures.row({"peak", fmt::format("{} of {}; without a plan {}, at least {}", format_bytes(result.peak_bytes),
+  figures.row({"peak", fmt::format("{} of {}; without a plan {}, {} {}", format_bytes(result.peak_bytes),
                                    format_bytes(room), format_bytes(result.unplanned_peak_bytes),
+                                   result.is_smallest_proved ? "at least" : "smallest known",
                                    format_bytes(result.smallest_peak_bytes))});
   figures.row({"held by", held_by(report)});
   figures.row({"at", moment_text(*report.step, report.timeline.peak)});
@@ -285,13 +297,14 @@ std::string plan_text(const PlanReport& report, const Style& style) {
   text += notes_text(report.cost.notes);
   text += advice(report);
   if (!result.plan.units.empty()) {
-    text += "\n" + style.heading(result.termination == Termination::kInfeasible ? "the smallest plan checkpoints"
-                                                                                : "checkpointed");
+    text +=
+        "\n" + style.heading(planner::has_plan(result.termination) ? "checkpointed" : "the smallest plan checkpoints");
     text += "\n" + units_text(report);
   }
   if (!result.restored.empty())
-    text += fmt::format("  {} change buffers, which applying the plan restores\n",
-                        count_of(static_cast<std::int64_t>(result.restored.size()), "unit"));
+    text += fmt::format("  {} {} buffers, which applying the plan restores\n",
+                        count_of(static_cast<std::int64_t>(result.restored.size()), "unit"),
+                        result.restored.size() == 1 ? "changes" : "change");
   if (!report.is_short) text += policies_text(report, style) + unpriced_section(report, style);
   if (!report.output.empty()) text += fmt::format("\nwritten to {}\n", printable(report.output));
   if (!report.removed.empty())

@@ -28,6 +28,7 @@ struct PlanReport {
   planner::Against against = planner::Against::kExact;
   std::int64_t rounding_bytes = 1;  // what sizes are rounded up to
   planner::Method method = planner::Method::kExact;
+  std::string wishes;  // options that leave plans out, as they are typed; empty: none
   planner::PlanResult result;
   memory::Timeline timeline;   // under the plan
   bool is_short = false;       // leaves out the policies, since more follows

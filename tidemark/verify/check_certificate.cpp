@@ -69,6 +69,7 @@ class Check {
     if (in_.plan_hash != *c_.plan) return fail("the certificate is of another plan");
     const plan::PlanFacts& facts = in_.plan->facts;
     if (facts.device != c_.device) return fail("the certificate is about another device than the plan");
+    if (c_.least_peak_bytes != 0) return fail("the certificate has a smallest peak, as only one that nothing fits has");
     if (facts.budget_bytes - facts.reserve_bytes != c_.room_bytes || facts.against != c_.against)
       return fail("the certificate is for another budget than the plan");
     const std::int64_t plan_rounding = plan::rounding_of(facts.against, facts.rounding_bytes);
@@ -86,9 +87,39 @@ class Check {
     return true;
   }
 
+  // A claim about plans with some options is one about this plan only if it has them.
+  bool is_plan_of(const planner::Space& space) {
+    const bool decides_ops =
+        !c_.space.always_save.empty() || !c_.space.never_save.empty() || c_.space.rng == planner::RngRule::kNever;
+    for (const plan::Unit& unit : in_.plan->plan.units) {
+      const std::string name = in_.step.fqn(in_.step[unit.call].module);
+      const auto fail_for = [&](std::string_view what) {
+        return fail(fmt::format("the certificate is of plans with other options than this one: {} {}", name, what));
+      };
+      if (space.exclusions[unit.call.index()] == planner::Exclusion::kPattern)
+        return fail_for("is a unit, which they leave out");
+      if (unit.early_stop != c_.space.early_stop) return fail_for("stops its recompute at another place");
+      const auto candidate = std::find_if(space.candidates.begin(), space.candidates.end(),
+                                          [&](const planner::Candidate& one) { return one.call == unit.call; });
+      if (!decides_ops || candidate == space.candidates.end()) continue;
+      if (unit.preserve_rng && c_.space.rng == planner::RngRule::kNever)
+        return fail_for("keeps the state of the random generator");
+      for (const planner::Choice& choice : candidate->choices) {
+        const auto saved = std::count_if(choice.savers.begin(), choice.savers.end(),
+                                         [&](step::OpId op) { return unit.decision(op) == plan::Decision::kSave; });
+        if (choice.freedom == planner::Freedom::kNeverSave && saved > 0) return fail_for("saves what they never save");
+        if (choice.freedom == planner::Freedom::kAlwaysSave && choice.is_reached && saved == 0 &&
+            !choice.savers.empty())
+          return fail_for("does not save what they always save");
+      }
+    }
+    return true;
+  }
+
   bool is_proved() {
     if (c_.claim != Claim::kInfeasible && c_.bound_ps == 0) return true;  // times are never below
     const planner::Space space = planner::find_space(in_.step, in_.times, c_.space);
+    if (c_.claim != Claim::kInfeasible && !is_plan_of(space)) return false;
     const planner::Problem problem = planner::build_sharpest_problem(
         in_.step, space,
         {.workspace = in_.workspace, .round_to_bytes = plan::rounding_of(c_.against, c_.rounding_bytes)});

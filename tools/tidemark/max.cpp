@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "commands.h"
@@ -21,10 +23,12 @@ namespace tidemark::cli {
 
 namespace {
 
+constexpr std::string_view kDefaultBudget = "90%";
+
 struct MaxArguments {
   PlanningArguments planning;
   std::string of;
-  std::string budget = "90%";
+  std::string budget = std::string(kDefaultBudget);
   std::string output;
   std::size_t max_work = planner::PlannerOptions{}.max_work;
 };
@@ -171,6 +175,8 @@ MaxReport largest_size(MaxArguments& arguments) {
 }
 
 MaxReport smallest_budget(MaxArguments& arguments, const Console& console) {
+  if (arguments.budget != kDefaultBudget)
+    throw usage("a budget is what --of budget finds, and one was given", "leave out --budget");
   const device::Device device = device_of(arguments);
   step::Step step = read_step_argument(arguments.planning.step, arguments.planning.native);
   const std::optional<memory::WorkspaceTable> table =

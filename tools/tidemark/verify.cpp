@@ -18,6 +18,7 @@
 #include "tidemark/device/catalog.h"
 #include "tidemark/plan/plan_file.h"
 #include "tidemark/planner/planner.h"
+#include "tidemark/report/space_text.h"
 #include "tidemark/step/dump.h"
 #include "tidemark/verify/certificate_file.h"
 #include "tidemark/verify/check_certificate.h"
@@ -131,29 +132,13 @@ struct Checked {
   verify::CertificateVerdict verdict;
 };
 
-void add_patterns(std::string& text, std::string_view option, const std::vector<std::string>& patterns) {
-  for (const std::string& pattern : patterns) text += fmt::format(" {} '{}'", option, step::printable(pattern));
-}
-
-// The options that leave plans out, without which a claim would be another one.
-std::string space_text(const planner::SpaceOptions& space) {
-  std::string text;
-  add_patterns(text, "--units", space.units);
-  add_patterns(text, "--not-units", space.not_units);
-  add_patterns(text, "--always-save", space.always_save);
-  add_patterns(text, "--never-save", space.never_save);
-  if (space.rng == planner::RngRule::kAlways) text += " --rng always";
-  if (space.rng == planner::RngRule::kNever) text += " --rng never";
-  if (!space.early_stop) text += " --no-early-stop";
-  return text.empty() ? text : ", of plans with" + text;
-}
-
 std::string sentence(const Checked& checked) {
   using verify::Claim;
   const verify::Certificate& c = checked.certificate;
   if (!checked.verdict.holds)
     return fmt::format("the certificate does not hold: {}", step::printable(checked.verdict.problem));
-  const std::string of = space_text(c.space);
+  const std::string wishes = report::space_text(c.space);
+  const std::string of = wishes.empty() ? wishes : ", of plans with " + wishes;
   if (c.claim == Claim::kInfeasible)
     return fmt::format("infeasible, confirmed: the peak of every plan is at least {}, and {} are allowed{}",
                        format_bytes_exact(c.least_peak_bytes), format_bytes_exact(c.room_bytes), of);
@@ -273,15 +258,20 @@ ExitCode run_verify(VerifyOptions options, const Console& console) {
   if (given.certificate) {
     const verify::Certificate& certificate = *given.certificate;
     if (!priced || priced->device.name != certificate.device) priced = price_on(options, step, certificate.device);
-    const Priced& known = require_known(priced, certificate.device);
-    const verify::CertificateVerdict verdict =
-        verify::check_certificate(certificate, {.step = step,
-                                                .times = known.times,
-                                                .workspace = workspace,
-                                                .plan = plan ? &plan->file : nullptr,
-                                                .plan_hash = plan ? plan->hash : Hash128(),
-                                                .device_rounding_bytes = known.device.allocator_rounding_bytes.value});
-    checked = Checked{certificate, verdict};
+    // A plan is checked without the device's times; a proof that was asked for, or stands alone, is not.
+    if (!priced && found && options.certificate.empty()) {
+      found->not_checked += "; nor was the certificate beside it";
+    } else {
+      const Priced& known = require_known(priced, certificate.device);
+      const verify::CertificateVerdict verdict = verify::check_certificate(
+          certificate, {.step = step,
+                        .times = known.times,
+                        .workspace = workspace,
+                        .plan = plan ? &plan->file : nullptr,
+                        .plan_hash = plan ? plan->hash : Hash128(),
+                        .device_rounding_bytes = known.device.allocator_rounding_bytes.value});
+      checked = Checked{certificate, verdict};
+    }
   }
   if (console.json())
     console.print_json(verdict_json(found, checked));
